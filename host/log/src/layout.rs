@@ -1,0 +1,107 @@
+//! Where things live in a bucket. `docs/storage-layout.md` is the specification.
+
+use object_store::path::Path;
+
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::session_id::SessionId;
+
+/// The root of all sessions.
+pub const SESSIONS: &str = "sessions";
+/// The root of all names.
+pub const REFS: &str = "refs";
+
+/// The key of an object.
+#[must_use]
+pub fn object(hash: &Digest) -> Path {
+    Path::from(format!("objects/{hash}"))
+}
+
+/// The folder of a session, which follows from its id alone.
+#[must_use]
+pub fn session(id: &SessionId) -> Path {
+    let (year, month, day, hour) = id.created().partition();
+    Path::from(format!(
+        "{SESSIONS}/year={year:04}/month={month:02}/day={day:02}/hour={hour:02}/{id}"
+    ))
+}
+
+/// The key of a session's manifest.
+#[must_use]
+pub fn manifest(id: &SessionId) -> Path {
+    session(id).join("manifest.json")
+}
+
+/// The folder of a session's snapshots.
+#[must_use]
+pub fn snapshots(id: &SessionId) -> Path {
+    session(id).join("snapshots")
+}
+
+/// The key of a snapshot: the newest version sorts first.
+#[must_use]
+pub fn snapshot(id: &SessionId, version: u64) -> Path {
+    snapshots(id).join(format!("{:016x}.json", u64::MAX - version))
+}
+
+/// The version that a snapshot's file name stands for.
+#[must_use]
+pub fn version_of(file_name: &str) -> Option<u64> {
+    let hex = file_name.strip_suffix(".json").filter(|hex| hex.len() == 16)?;
+    u64::from_str_radix(hex, 16).ok().map(|reverse| u64::MAX - reverse)
+}
+
+/// The folder that indexes a session's children.
+#[must_use]
+pub fn children(id: &SessionId) -> Path {
+    session(id).join("children")
+}
+
+/// The key of a name.
+///
+/// # Errors
+/// [`Error::InvalidRefName`] if the name would not be safe as a key on every store.
+pub fn reference(name: &str) -> Result<Path, Error> {
+    let sign = |c: char| matches!(c, '.' | '_' | '-' | '/');
+    let valid = !name.is_empty()
+        && name.len() <= 128
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || sign(c))
+        && !name.starts_with(sign)
+        && !name.ends_with(sign)
+        && !name.contains("//")
+        && !name.split('/').any(|part| part == "." || part == "..");
+    if valid {
+        Ok(Path::from(format!("{REFS}/{name}")))
+    } else {
+        Err(Error::InvalidRefName { name: name.chars().take(160).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_keys() {
+        let id: SessionId = "019abc12-3456-789a-bcde-f0123456789a".parse().unwrap();
+        assert_eq!(
+            snapshot(&id, 0).as_ref(),
+            "sessions/year=2025/month=11/day=25/hour=17/019abc12-3456-789a-bcde-f0123456789a/snapshots/ffffffffffffffff.json"
+        );
+        assert!(snapshot(&id, 10) < snapshot(&id, 9));
+        assert_eq!(version_of("fffffffffffffff5.json"), Some(10));
+        assert_eq!(version_of("5.json"), None);
+        assert_eq!(
+            object(&Digest::of(b"")).as_ref(),
+            "objects/sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+
+    #[test]
+    fn names_are_safe_keys() {
+        assert_eq!(reference("code-review/2").unwrap().as_ref(), "refs/code-review/2");
+        for name in ["", "-a", "a/", "a//b", "a/../b", "ä", "a b", ".."] {
+            assert!(reference(name).is_err(), "{name}");
+        }
+    }
+}

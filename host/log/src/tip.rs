@@ -1,0 +1,90 @@
+//! Finding a session's newest snapshot.
+
+use std::sync::Arc;
+
+use object_store::ObjectStoreExt as _;
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+
+use crate::bucket::Bucket;
+use crate::error::Error;
+use crate::layout;
+use crate::session_id::SessionId;
+use crate::snapshot::Snapshot;
+
+/// How the newest version is looked up.
+#[derive(Clone)]
+pub enum TipLookup {
+    /// One listing of one key, on stores that list in order: keys sort newest first.
+    Page(Arc<dyn PaginatedListStore>),
+    /// Asking for versions until one is missing, by doubling and halving: for local files and
+    /// memory, where a look-up is cheap and a listing is not.
+    Probe,
+}
+
+impl Bucket {
+    /// A session's newest snapshot. `hint` is a version that is known to exist.
+    ///
+    /// # Errors
+    /// [`Error::SessionNotFound`], [`Error::Corrupt`], [`Error::NewerFormat`] or [`Error::Store`].
+    pub async fn tip(&self, session: &SessionId, hint: Option<u64>) -> Result<Snapshot, Error> {
+        let newest = match &self.tips {
+            TipLookup::Page(pages) => self.newest_by_page(pages.as_ref(), session).await?,
+            TipLookup::Probe => self.newest_by_probe(session, hint.unwrap_or(0)).await?,
+        };
+        let version = newest.ok_or(Error::SessionNotFound { session: *session })?;
+        let snapshot = self.snapshot(session, version).await?;
+        snapshot.ok_or_else(|| {
+            Error::corrupt(layout::snapshot(session, version), "it is listed, but not there")
+        })
+    }
+
+    async fn newest_by_page(
+        &self,
+        pages: &dyn PaginatedListStore,
+        session: &SessionId,
+    ) -> Result<Option<u64>, Error> {
+        let prefix = format!("{}/", layout::snapshots(session));
+        let options = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
+        let page = pages
+            .list_paginated(Some(&prefix), options)
+            .await
+            .map_err(|source| Error::store("list", &prefix, source))?;
+        let Some(first) = page.result.objects.first() else { return Ok(None) };
+        let version = first.location.filename().and_then(layout::version_of);
+        version.map(Some).ok_or_else(|| Error::corrupt(&first.location, "not a snapshot's name"))
+    }
+
+    async fn newest_by_probe(&self, session: &SessionId, hint: u64) -> Result<Option<u64>, Error> {
+        let mut known = if hint > 0 && self.has_version(session, hint).await? {
+            hint
+        } else if self.has_version(session, 0).await? {
+            0
+        } else {
+            return Ok(None);
+        };
+        let mut step = 1;
+        while self.has_version(session, known.saturating_add(step)).await? {
+            known += step;
+            step *= 2;
+        }
+        let mut missing = known.saturating_add(step);
+        while missing - known > 1 {
+            let middle = known + (missing - known) / 2;
+            if self.has_version(session, middle).await? {
+                known = middle;
+            } else {
+                missing = middle;
+            }
+        }
+        Ok(Some(known))
+    }
+
+    async fn has_version(&self, session: &SessionId, version: u64) -> Result<bool, Error> {
+        let key = layout::snapshot(session, version);
+        match self.store.head(&key).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(source) => Err(Error::store("look up", &key, source)),
+        }
+    }
+}
