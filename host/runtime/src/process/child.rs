@@ -1,0 +1,125 @@
+//! A handler's process, its environment, and the end of all that it started.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::{ProcessFailure, ProcessSpec, TraceContext, host};
+use crate::Error;
+use crate::handler::Frame;
+
+/// Between `SIGTERM` and `SIGKILL` at a time-out.
+const TERMINATION_GRACE: Duration = Duration::from_secs(2);
+
+/// How long a killed process is waited for; one that the kernel holds is left to tokio's reaper.
+const REAP_LIMIT: Duration = Duration::from_secs(1);
+
+/// A handler's process with its group. Dropping it kills the group, unless it was released.
+pub(super) struct Running {
+    child: Child,
+    /// `None` once the group was killed or released. The group outlives its leader while it has
+    /// members, and its number is not given to another process before they are gone.
+    group: Option<Pid>,
+}
+
+impl Running {
+    /// Starts the handler as the leader of a process group of its own.
+    pub(super) fn start(
+        spec: &ProcessSpec,
+        frame: &Frame,
+        step_key: &str,
+        trace: Option<TraceContext>,
+    ) -> Result<Self, ProcessFailure> {
+        let failed = |source| ProcessFailure::CannotStart { program: spec.program(), source };
+        let Some((program, arguments)) = spec.argv.split_first() else {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "no program is named")));
+        };
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        set_environment(&mut command, spec, frame, step_key, trace);
+        let child = command.spawn().map_err(failed)?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Ok(Self { child, group })
+    }
+
+    /// The handler's standard input and output. To be called once.
+    pub(super) fn pipes(&mut self) -> (ChildStdin, ChildStdout) {
+        let stdin = self.child.stdin.take().expect("it was piped, and is taken here only");
+        let stdout = self.child.stdout.take().expect("it was piped, and is taken here only");
+        (stdin, stdout)
+    }
+
+    /// Waits for the handler itself to exit. May be dropped and called again.
+    pub(super) async fn wait(&mut self) -> Result<ExitStatus, Error> {
+        self.child.wait().await.map_err(|source| host("wait for the handler", source))
+    }
+
+    /// Lets what the handler left running be.
+    pub(super) fn release(mut self) {
+        self.group = None;
+    }
+
+    /// Asks the group to end; kills what is left of it when its leader has, or after a grace.
+    pub(super) async fn terminate(mut self) {
+        self.signal(Signal::TERM);
+        // How it ends makes no difference any more.
+        let _ = tokio::time::timeout(TERMINATION_GRACE, self.child.wait()).await;
+        self.kill().await;
+    }
+
+    /// Kills the group.
+    pub(super) async fn kill(mut self) {
+        self.signal(Signal::KILL);
+        self.group = None;
+        let _ = tokio::time::timeout(REAP_LIMIT, self.child.wait()).await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // It fails where nothing is left to signal.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// The host's environment and what the protocol adds to it.
+fn set_environment(
+    command: &mut Command,
+    spec: &ProcessSpec,
+    frame: &Frame,
+    step_key: &str,
+    trace: Option<TraceContext>,
+) {
+    let metadata =
+        serde_json::to_string(&frame.metadata).expect("a map of strings has a JSON form");
+    command
+        .envs(spec.environment.iter().map(|(name, value)| (name, value)))
+        .env("PUGMARK_SESSION_ID", frame.session.to_string())
+        .env("PUGMARK_AGENT_ID", &frame.agent)
+        .env("PUGMARK_SESSION_METADATA", metadata)
+        .env("PUGMARK_SNAPSHOT", frame.snapshot.to_string())
+        .env("PUGMARK_STEP_KEY", step_key)
+        // A host that is itself an RPC handler has this one; its own handlers have no such socket.
+        .env_remove("PUGMARK_RPC_URL");
+    if let Some((traceparent, tracestate)) = trace {
+        command.env("TRACEPARENT", traceparent);
+        match tracestate {
+            Some(tracestate) => command.env("TRACESTATE", tracestate),
+            None => command.env_remove("TRACESTATE"),
+        };
+    }
+}

@@ -1,0 +1,182 @@
+//! Makes core modules components, so that the sandbox runs one kind only.
+//!
+//! A module for `wasm32-wasip1` is given the standard adapter; one that embeds its component's
+//! types is encoded as it says. The same module gives the same bytes with the same build of this
+//! program, and the digest of a handler is that of the component made here.
+
+use bytes::Bytes;
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
+    WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
+use wit_component::ComponentEncoder;
+
+use super::World;
+use super::inspect::{Module, Shape, hint, inspect};
+use super::load_error::LoadError;
+
+/// A component that can run.
+pub(super) struct Prepared {
+    /// The component.
+    pub bytes: Bytes,
+    /// How it is called.
+    pub world: World,
+    /// Whether it was a core module.
+    pub adapted: bool,
+}
+
+/// What the bytes of an adapted module depend on besides the module.
+pub(super) fn configuration() -> String {
+    let command = WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER;
+    let reactor = WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER;
+    format!("adapters of {} and {} bytes, wit-component 0.254", command.len(), reactor.len())
+}
+
+/// Makes of `bytes` a component that can run.
+///
+/// # Errors
+/// If they are no handler, ask for what is not served, or are too large.
+pub(super) fn prepare(name: &str, bytes: Bytes, limit: u64) -> Result<Prepared, LoadError> {
+    let check = |bytes: &[u8]| {
+        if bytes.len() as u64 > limit {
+            return Err(LoadError::TooLarge { name: name.to_owned(), limit });
+        }
+        Ok(())
+    };
+    check(&bytes)?;
+    let module = match inspect(name, &bytes)? {
+        Shape::Component(world) => return Ok(Prepared { bytes, world, adapted: false }),
+        Shape::Module(module) => module,
+    };
+    let component = encode(name, &bytes, &module)?;
+    check(&component)?;
+    match inspect(name, &component)? {
+        Shape::Component(world) => Ok(Prepared { bytes: component.into(), world, adapted: true }),
+        Shape::Module(_) => Err(LoadError::Invalid {
+            name: name.to_owned(),
+            reason: "it did not become a component".to_owned(),
+        }),
+    }
+}
+
+fn encode(name: &str, bytes: &[u8], module: &Module) -> Result<Vec<u8>, LoadError> {
+    let command = module.exports.iter().any(|export| export == "_start");
+    let unknown = unknown_imports(module);
+    if !unknown.is_empty() {
+        return Err(LoadError::UnknownImports { name: name.to_owned(), names: unknown });
+    }
+    if !command && !module.typed {
+        return Err(LoadError::NoWorld {
+            name: name.to_owned(),
+            found: module.exports.clone(),
+            hint: "it is a core module that neither is a program (it exports no `_start`) nor \
+                   says what its component's types are; build it for wasm32-wasip1 or wasm32-wasip2"
+                .to_owned(),
+        });
+    }
+    let adapter = if command {
+        WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER
+    } else {
+        WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER
+    };
+    let needs_adapter = module.imports.iter().any(|(from, _)| from == PREVIEW1);
+    if !needs_adapter && !module.typed {
+        // Nothing would call its `_start`, and it could neither read nor write.
+        return Err(LoadError::NoWorld {
+            name: name.to_owned(),
+            found: module.exports.clone(),
+            hint: hint(&[]),
+        });
+    }
+    // The compiler validates what is made here.
+    let encoder = ComponentEncoder::default().validate(false).module(bytes);
+    let encoder = if needs_adapter {
+        encoder.and_then(|encoder| encoder.adapter(PREVIEW1, adapter))
+    } else {
+        encoder
+    };
+    encoder
+        .and_then(|mut encoder| encoder.encode())
+        .map_err(|error| LoadError::Invalid { name: name.to_owned(), reason: format!("{error:#}") })
+}
+
+/// Imports that neither WASI nor, in a module that embeds its types, an interface explains.
+fn unknown_imports(module: &Module) -> Vec<String> {
+    let is_known = |from: &str, field: &str| {
+        from == PREVIEW1 && is_preview1(field) || module.typed && from != "env" && from != PREVIEW1
+    };
+    let unknown = module.imports.iter().filter(|(from, field)| !is_known(from, field));
+    unknown.map(|(from, field)| format!("{from}.{field}")).collect()
+}
+
+/// Whether a field belongs to WASI 0.1 or to its adapter, by its prefix.
+fn is_preview1(field: &str) -> bool {
+    const PREFIXES: [&str; 12] = [
+        "adapter_",
+        "args_",
+        "clock_",
+        "environ_",
+        "fd_",
+        "path_",
+        "poll_",
+        "proc_",
+        "random_",
+        "reset_adapter_",
+        "sched_",
+        "sock_",
+    ];
+    PREFIXES.iter().any(|prefix| field.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: u64 = 1 << 20;
+
+    fn prepare_text(text: &str) -> Result<Prepared, LoadError> {
+        prepare("x.wasm", wat::parse_str(text).unwrap().into(), LIMIT)
+    }
+
+    const PROGRAM: &str = r#"(module
+        (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+        (memory (export "memory") 1)
+        (func (export "_start") (call $exit (i32.const 0))))"#;
+
+    #[test]
+    fn a_program_for_wasip1_becomes_a_command() {
+        let first = prepare_text(PROGRAM).unwrap();
+        assert_eq!(first.world, World::Command);
+        assert!(first.adapted);
+        assert_eq!(first.bytes, prepare_text(PROGRAM).unwrap().bytes);
+        let again = prepare("x.wasm", first.bytes.clone(), LIMIT).unwrap();
+        assert!(!again.adapted);
+        assert_eq!(again.bytes, first.bytes);
+    }
+
+    #[test]
+    fn unknown_imports_are_named() {
+        let text = r#"(module
+            (import "env" "print" (func))
+            (import "wasi_snapshot_preview1" "teleport" (func))
+            (import "wasi_snapshot_preview1" "fd_close" (func (param i32) (result i32)))
+            (func (export "_start")))"#;
+        let Err(error) = prepare_text(text) else { panic!("it was accepted") };
+        let LoadError::UnknownImports { names, .. } = error else { panic!("{error}") };
+        assert_eq!(names, ["env.print", "wasi_snapshot_preview1.teleport"]);
+    }
+
+    #[test]
+    fn a_library_is_no_handler() {
+        for text in ["(module)", r#"(module (func (export "_start")))"#] {
+            let error = prepare_text(text).err();
+            assert!(matches!(error, Some(LoadError::NoWorld { .. })), "{text}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_looked_at() {
+        let error = prepare("x.wasm", vec![0; 11].into(), 10).err();
+        assert!(matches!(error, Some(LoadError::TooLarge { limit: 10, .. })), "{error:?}");
+    }
+}
