@@ -1,0 +1,230 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use pugmark_log::{Digest, Manifest, NodeCache, Snapshot, Timestamp};
+use pugmark_runtime::protocol::duration;
+use pugmark_runtime::sandbox::{Level, Limits};
+use pugmark_runtime::{Committed, Context, Handler, Options, Watch, keep_component};
+
+use crate::commands::tree::state_name;
+use crate::error::Error;
+use crate::handlers::{self, Routes};
+use crate::open::Workspace;
+use crate::output::{escape_line, note};
+
+/// How long a step of a subprocess may take unless --timeout says otherwise.
+const PROCESS_TIMEOUT: Duration = Duration::from_mins(15);
+/// Bytes of the log that a loop keeps in memory between its steps.
+const CACHE_BYTES: usize = 16 * 1024 * 1024;
+
+/// Run a handler on a session, step by step, until it pauses
+///
+/// A step gives the handler the log and appends what it answers, all or nothing. The loop ends when
+/// the handler pauses or has nothing to add. A handler that is a WebAssembly file runs in the
+/// sandbox; any other is a subprocess.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    pugmark run --start -- python agent.py\n  \
+    pugmark run --once -- ./agent.wasm --verbose\n  \
+    pugmark run --fork -- python agent.py\n  \
+    pugmark run --handler python='python agent.py' --handler triage=./triage.wasm --start")]
+pub struct Run {
+    /// The handler, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+
+    /// A handler by name; the session's own handler field chooses. May be repeated
+    #[arg(long = "handler", value_name = "NAME=COMMAND", conflicts_with = "command")]
+    handlers: Vec<String>,
+
+    /// Create a new root session first, and make it the current one
+    #[arg(long, conflicts_with_all = ["fork", "session"])]
+    start: bool,
+
+    /// Fork the session first, without a seed, and make the child the current one
+    #[arg(long)]
+    fork: bool,
+
+    /// One step only
+    #[arg(long)]
+    once: bool,
+
+    /// At most this many steps
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    max_steps: Option<u64>,
+
+    /// How long a step may take, such as 90s or 1h30m [default: 15m; in the sandbox, 1m]
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
+    timeout: Option<Duration>,
+
+    /// A bound of the sandbox, such as memory=512MiB. May be repeated
+    ///
+    /// Names: memory, table, output, object-reads, read, log-lines, stderr, handles, outputs.
+    #[arg(long = "limit", value_name = "NAME=VALUE")]
+    limits: Vec<String>,
+
+    /// The session; to fork, also the version after a colon [default: the current one]
+    #[arg(short, long, value_name = "SESSION[:VERSION]")]
+    session: Option<String>,
+}
+
+impl Run {
+    pub fn run(self, workspace: Workspace) -> Result<ExitCode, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
+            |source| pugmark_runtime::Error::Io { action: "start a runtime".into(), source },
+        )?;
+        let ended = runtime.block_on(async {
+            tokio::select! {
+                ended = self.run_on(workspace) => ended,
+                _ = tokio::signal::ctrl_c() => Err(Error::Interrupted),
+            }
+        });
+        // A guest that is still on its thread must not keep an interrupted command from ending.
+        runtime.shutdown_background();
+        ended.map(|()| ExitCode::SUCCESS)
+    }
+
+    async fn run_on(self, mut workspace: Workspace) -> Result<(), Error> {
+        let limits = self.bounds()?;
+        let basis = if self.start { None } else { Some(self.basis(&workspace).await?) };
+        let wanted = basis.as_ref().and_then(|(_, manifest)| manifest.handler.as_deref());
+        let by_name = !self.handlers.is_empty();
+        let route = Routes::parse(&self.handlers, &self.command)?.choose(wanted, by_name)?;
+        // The handler is loaded before a session is made for it: a bad one leaves nothing behind.
+        let handler = handlers::load(&route, self.timeout.unwrap_or(PROCESS_TIMEOUT))?;
+        if let Handler::Component { component, .. } = &handler {
+            keep_component(&workspace.bucket, component).await?;
+        }
+        let (tip, manifest) = match basis {
+            Some((tip, manifest)) if !self.fork => (tip, manifest),
+            basis => {
+                let name = by_name.then(|| route.name.clone());
+                let made = create(&mut workspace, basis.map(|(tip, _)| tip), name).await?;
+                let manifest = workspace.bucket.manifest(&made.session).await?;
+                (made, manifest)
+            }
+        };
+        let cache = (!self.once).then(|| Arc::new(NodeCache::new(CACHE_BYTES)));
+        let context = Context {
+            bucket: workspace.bucket,
+            manifest,
+            agent: route.name,
+            handler,
+            limits,
+            diagnostics: Arc::new(|level, text| note(&format!("{}: {text}", level_name(level)))),
+            trace: std::env::var("TRACEPARENT")
+                .ok()
+                .map(|parent| (parent, std::env::var("TRACESTATE").ok())),
+            cache,
+        };
+        let options = Options { once: self.once, max_steps: self.max_steps };
+        let finished = pugmark_runtime::run(&context, tip, options, &mut Progress).await?;
+        let plural = if finished.steps == 1 { "" } else { "s" };
+        note(&format!("{} step{plural}, {}", finished.steps, state_name(&finished.tip)));
+        Ok(())
+    }
+
+    /// The snapshot to run or to fork, and its session's manifest.
+    async fn basis(&self, workspace: &Workspace) -> Result<(Snapshot, Manifest), Error> {
+        let snapshot = workspace.snapshot(self.session.as_deref()).await?;
+        if !self.fork && self.session.as_ref().is_some_and(|named| named.contains(':')) {
+            return Err(Error::invalid(
+                "a handler runs on a session's newest version",
+                "add --fork to go on from an older one",
+            ));
+        }
+        let manifest = workspace.bucket.manifest(&snapshot.session).await?;
+        Ok((snapshot, manifest))
+    }
+
+    /// The bounds of the sandbox.
+    fn bounds(&self) -> Result<Limits, Error> {
+        let mut limits = Limits::default();
+        for text in &self.limits {
+            let (name, value) = text.split_once('=').ok_or_else(|| {
+                Error::invalid(format!("`{text}` is not a limit"), "write --limit NAME=VALUE")
+            })?;
+            limits.set(name, value).map_err(|reason| Error::invalid(reason, None))?;
+        }
+        if let Some(timeout) = self.timeout {
+            limits.time_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        }
+        Ok(limits)
+    }
+}
+
+/// Makes a new session, a root or a fork of `parent`, the current one.
+async fn create(
+    workspace: &mut Workspace,
+    parent: Option<Snapshot>,
+    handler: Option<String>,
+) -> Result<Snapshot, Error> {
+    let (made, from) = match parent {
+        None => (workspace.bucket.start(handler, BTreeMap::new()).await?, String::new()),
+        Some(parent) => {
+            let from = format!(", forked at v{}", parent.version);
+            (workspace.bucket.fork(&parent, &[]).await?, from)
+        }
+    };
+    workspace.switch_to(made.session)?;
+    note(&format!("session {}{from}", made.session));
+    Ok(made)
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Ok(limit) if limit.is_zero() => Err("a step needs some time".to_owned()),
+        Ok(limit) => Ok(limit),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    }
+}
+
+/// Tells whoever runs the loop how it goes.
+struct Progress;
+
+impl Watch for Progress {
+    fn begins(&mut self, _tip: &Snapshot) {}
+
+    fn committed(&mut self, committed: &Committed) {
+        let snapshot = &committed.snapshot;
+        let mut line = format!("v{}", snapshot.version);
+        for entry in &snapshot.objects {
+            let attributes = entry.attributes();
+            if entry.is_pause() {
+                let reason = entry.data().map_or_else(String::new, |data| {
+                    format!(": {}", escape_line(&String::from_utf8_lossy(data)))
+                });
+                let _ = write!(line, "  pause{reason}");
+                continue;
+            }
+            let _ = write!(line, "  {}", short(&entry.hash()));
+            if let Some(name) = &attributes.name {
+                let _ = write!(line, " {}", escape_line(name));
+            }
+        }
+        note(&line);
+    }
+
+    fn sleeps(&mut self, until: Timestamp) {
+        note(&format!("sleeping until {until}"));
+    }
+}
+
+/// The beginning of a hash, enough to find it again.
+fn short(hash: &Digest) -> String {
+    hash.hex().chars().take(12).collect()
+}

@@ -1,0 +1,177 @@
+//! What a command can fail with, and its exit code.
+
+use std::fmt::Write as _;
+
+use pugmark_log::{Kind, SessionId};
+use pugmark_runtime::StepError;
+use pugmark_runtime::sandbox::LoadError;
+
+/// Exit codes, as `docs/cli.md` documents them.
+pub mod exit {
+    /// A defect of this program.
+    pub const INTERNAL: u8 = 1;
+    /// Wrong arguments or unusable input.
+    pub const INVALID: u8 = 2;
+    /// A session, version, object, name or file that is not there.
+    pub const NOT_FOUND: u8 = 3;
+    /// Another writer was first.
+    pub const CONFLICT: u8 = 4;
+    /// Stored bytes are damaged.
+    pub const CORRUPT: u8 = 5;
+    /// The bucket refuses or does not answer.
+    pub const UNAVAILABLE: u8 = 6;
+    /// A write may or may not have happened.
+    pub const UNKNOWN: u8 = 7;
+    /// The handler failed.
+    pub const HANDLER_FAILED: u8 = 10;
+    /// The handler met a limit of time or size.
+    pub const HANDLER_LIMIT: u8 = 11;
+    /// The handler cannot be used at all.
+    pub const HANDLER_UNUSABLE: u8 = 12;
+    /// Interrupted from the keyboard, as shells count it.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+/// An error of a command.
+#[derive(thiserror::Error, Debug)]
+pub enum Error {
+    #[error(transparent)]
+    Log(#[from] pugmark_log::Error),
+    #[error(transparent)]
+    Runtime(#[from] pugmark_runtime::Error),
+    #[error(transparent)]
+    Step(#[from] StepError),
+    #[error("cannot use `{path}` as a handler")]
+    Load { path: String, source: LoadError },
+    #[error("cannot {action} `{path}`")]
+    File { action: &'static str, path: String, source: std::io::Error },
+    #[error("cannot read the context file `{path}`")]
+    Context { path: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{message}")]
+    Invalid { message: String, hint: Option<String> },
+    #[error("{message}")]
+    NotFound { message: String, hint: Option<String> },
+    #[error("`{part}` is the beginning or end of {} session ids", candidates.len())]
+    Ambiguous { part: String, candidates: Vec<SessionId> },
+    #[error("cannot write to standard output")]
+    Stdout(#[from] std::io::Error),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// An error in what the user gave, with the way out.
+    pub fn invalid(message: impl Into<String>, hint: impl Into<Option<&'static str>>) -> Self {
+        Self::Invalid { message: message.into(), hint: hint.into().map(str::to_owned) }
+    }
+
+    /// Something that is not there, with the way out.
+    pub fn not_found(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::NotFound { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Log(error) => of_kind(error.kind()),
+            Self::Runtime(error) | Self::Step(StepError::Host(error)) => of_runtime(error),
+            Self::Step(StepError::Failed { source, .. }) => of_failure(source),
+            Self::Load { source, .. } => match source.kind() {
+                Kind::NotFound => exit::NOT_FOUND,
+                Kind::Internal => exit::INTERNAL,
+                _ => exit::HANDLER_UNUSABLE,
+            },
+            Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                exit::NOT_FOUND
+            }
+            Self::File { source, .. } if source.kind() == std::io::ErrorKind::IsADirectory => {
+                exit::INVALID
+            }
+            Self::File { .. } | Self::Stdout(_) => exit::UNAVAILABLE,
+            Self::Context { .. } | Self::Invalid { .. } | Self::Ambiguous { .. } => exit::INVALID,
+            Self::NotFound { .. } => exit::NOT_FOUND,
+            Self::Interrupted => exit::INTERRUPTED,
+        }
+    }
+
+    /// What to do about it, where that is known.
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid { hint, .. } | Self::NotFound { hint, .. } => hint.clone(),
+            Self::Ambiguous { candidates, .. } => {
+                let mut text = "give more digits of one of\n".to_owned();
+                for id in candidates {
+                    let _ = writeln!(text, "    {id}  {}", id.created());
+                }
+                Some(text.trim_end().to_owned())
+            }
+            Self::Log(pugmark_log::Error::SessionNotFound { .. }) => {
+                Some("`pugmark sessions` lists those of this bucket".to_owned())
+            }
+            Self::Log(pugmark_log::Error::VersionNotFound { .. }) => {
+                Some("`pugmark log -A` lists a session's versions".to_owned())
+            }
+            Self::Log(pugmark_log::Error::Unknown { .. }) => {
+                Some("look at `pugmark log -A` before you do it again".to_owned())
+            }
+            Self::Log(pugmark_log::Error::Superseded { .. })
+            | Self::Step(StepError::Host(pugmark_runtime::Error::Log(
+                pugmark_log::Error::Superseded { .. },
+            ))) => {
+                Some("another `pugmark run` is on this session; let one of them go on".to_owned())
+            }
+            Self::Step(StepError::Failed { source, .. }) => source.hint().map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    /// The message for a person: the error, what caused it, and the way out. What a guest wrote is
+    /// escaped.
+    pub fn report(&self) -> String {
+        let mut text = format!("error: {self}");
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            let message = error.to_string();
+            if !text.ends_with(&message) {
+                let _ = write!(text, ": {message}");
+            }
+            source = error.source();
+        }
+        let mut text = crate::output::escape(&text);
+        if let Some(hint) = self.hint() {
+            let _ = write!(text, "\nhint: {hint}");
+        }
+        text
+    }
+}
+
+fn of_kind(kind: Kind) -> u8 {
+    match kind {
+        Kind::NotFound => exit::NOT_FOUND,
+        Kind::Conflict => exit::CONFLICT,
+        Kind::Invalid | Kind::Limit => exit::INVALID,
+        Kind::Corrupt => exit::CORRUPT,
+        Kind::Unavailable => exit::UNAVAILABLE,
+        Kind::Unknown => exit::UNKNOWN,
+        _ => exit::INTERNAL,
+    }
+}
+
+fn of_runtime(error: &pugmark_runtime::Error) -> u8 {
+    match error {
+        pugmark_runtime::Error::Log(error) => of_kind(error.kind()),
+        pugmark_runtime::Error::ObjectTooLarge { .. } => exit::HANDLER_LIMIT,
+        pugmark_runtime::Error::Io { .. } => exit::UNAVAILABLE,
+        _ => exit::INTERNAL,
+    }
+}
+
+fn of_failure(failure: &pugmark_runtime::Failure) -> u8 {
+    if failure.is_limit() {
+        exit::HANDLER_LIMIT
+    } else if failure.is_unusable() {
+        exit::HANDLER_UNUSABLE
+    } else {
+        exit::HANDLER_FAILED
+    }
+}
