@@ -1,0 +1,7 @@
+//! The counter as a subprocess.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pugmark_guest::run::<counter::Counter>()
+}

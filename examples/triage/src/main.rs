@@ -1,0 +1,7 @@
+//! The triage handler as a subprocess.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pugmark_guest::run::<triage::Triage>()
+}
