@@ -6,6 +6,8 @@ use pugmark_log::{Kind, SessionId};
 use pugmark_runtime::StepError;
 use pugmark_runtime::sandbox::LoadError;
 
+use crate::output::escape_line;
+
 /// Exit codes, as `docs/cli.md` documents them.
 pub mod exit {
     /// A defect of this program.
@@ -31,6 +33,9 @@ pub mod exit {
     /// Interrupted from the keyboard, as shells count it.
     pub const INTERRUPTED: u8 = 130;
 }
+
+/// Characters of an error that are shown: a handler's own text may be of any length.
+const MAX_REPORT_CHARS: usize = 4000;
 
 /// An error of a command.
 #[derive(thiserror::Error, Debug)]
@@ -137,7 +142,12 @@ impl Error {
             }
             source = error.source();
         }
-        let mut text = crate::output::escape(&text);
+        // A guest's line break must not begin a line that looks like ours.
+        let text = escape_line(&text);
+        let mut text = match text.char_indices().nth(MAX_REPORT_CHARS) {
+            None => text,
+            Some((end, _)) => format!("{} … ({} bytes in all)", &text[..end], text.len()),
+        };
         if let Some(hint) = self.hint() {
             let _ = write!(text, "\nhint: {hint}");
         }

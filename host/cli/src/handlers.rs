@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pugmark_runtime::Handler;
-use pugmark_runtime::process::{ProcessSpec, loopback_bypass};
+use pugmark_runtime::process::{ProcessFailure, ProcessSpec, loopback_bypass};
 use pugmark_runtime::sandbox::{LoadError, Sandbox, Settings, is_wasm};
+use pugmark_runtime::{Handler, StepError};
 
 use crate::context::cache_dir;
 use crate::error::Error;
@@ -97,6 +97,7 @@ pub fn load(route: &Route, timeout: Duration) -> Result<Handler, Error> {
     let named_wasm =
         path.extension().is_some_and(|extension| extension == "wasm" || extension == "cwasm");
     if !named_wasm && !begins_as_wasm(path) {
+        check_program(route)?;
         return Ok(Handler::Process(ProcessSpec {
             argv: route.argv.clone(),
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
@@ -121,6 +122,23 @@ pub fn load(route: &Route, timeout: Duration) -> Result<Handler, Error> {
         })
     });
     Ok(Handler::Component { component, args: args.collect::<Result<_, _>>()? })
+}
+
+/// Fails as starting the program would, if it is not there: before a session is made for it.
+fn check_program(route: &Route) -> Result<(), Error> {
+    let program = Path::new(&route.argv[0]);
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = match program.components().count() {
+        1 => std::env::split_paths(&folders).any(|folder| folder.join(program).is_file()),
+        _ => program.is_file(),
+    };
+    if found {
+        return Ok(());
+    }
+    let program = program.display().to_string();
+    let source = std::io::ErrorKind::NotFound.into();
+    let failure = ProcessFailure::CannotStart { program, source };
+    Err(StepError::Failed { agent: route.name.clone(), source: failure.into() }.into())
 }
 
 /// Whether the file is WebAssembly by its first bytes, whatever its name.

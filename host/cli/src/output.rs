@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> String {
     text.split('\n').map(pugmark_runtime::sandbox::escape).collect::<Vec<_>>().join("\n")
 }
 
-/// [`escape`] for one line of a listing: line breaks and tabs are escaped, too.
+/// [`escape`] for what must stay one line: line breaks and tabs are escaped, too.
 pub fn escape_line(text: &str) -> String {
     pugmark_runtime::sandbox::escape(text).replace('\t', "\\t")
 }

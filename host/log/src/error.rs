@@ -17,7 +17,7 @@ pub enum Error {
     #[error("`{text}` is not a point in time in RFC 3339, such as 2026-01-31T12:00:00.000Z")]
     InvalidTimestamp { text: String },
     #[error(
-        "`{name}` cannot name a session: use 1 to 128 letters, digits, `.`, `_`, `-` and `/`, not beginning or ending with a sign"
+        "`{name}` cannot name a session: use 1 to 128 letters, digits, `.`, `_` and `-`, not beginning or ending with a sign"
     )]
     InvalidRefName { name: String },
     #[error("not an entry: {reason}")]

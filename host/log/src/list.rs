@@ -13,7 +13,8 @@ use crate::session_id::SessionId;
 const PARTITION_DEPTH: usize = 4;
 
 impl Bucket {
-    /// All sessions, newest first. One listing for each hour that has sessions.
+    /// All sessions, newest first. One listing for each hour that has sessions. May name one whose
+    /// creation was cut short; [`Bucket::has_session`] tells.
     pub fn sessions(&self) -> BoxStream<'static, Result<SessionId, Error>> {
         let bucket = self.clone();
         let open = vec![(0, Path::from(layout::SESSIONS))];

@@ -3,10 +3,14 @@
 //! Bodies below a kilobyte live in their entries only, so a hash leads to them through the log.
 //! Leaves are searched as bytes and parsed only where the hash occurs.
 
-use futures::TryStreamExt as _;
+use bytes::Bytes;
+use futures::future::ready;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
 use memchr::memmem::Finder;
 
 use crate::bucket::Bucket;
+use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::layout;
@@ -40,38 +44,56 @@ impl Bucket {
         if log.tail().iter().rev().any(&mut take) {
             return Ok(found);
         }
-        let needle = format!("\"hash\":\"sha256:{prefix}");
-        let finder = Finder::new(needle.as_bytes());
-        let mut leaves = self
-            .leaves_backwards(log)
-            .map_ok(|leaf| async move { Ok((leaf.hash, self.raw_leaf(&leaf.hash).await?)) })
-            .try_buffered(PARALLEL);
-        while let Some((hash, bytes)) = leaves.try_next().await? {
-            if finder.find(&bytes).is_none() {
-                continue;
-            }
-            if crate::Digest::of(&bytes) != hash {
-                return Err(Error::corrupt(
-                    layout::object(&hash),
-                    "its bytes do not match its hash",
-                ));
-            }
-            let entries: Vec<Entry> = lines(&bytes)
-                .map(Entry::parse)
-                .collect::<Result<_, _>>()
-                .map_err(|error| Error::corrupt(layout::object(&hash), error))?;
+        let mut leaves = self.leaves_with(log, format!("\"hash\":\"sha256:{prefix}"));
+        while let Some(entries) = leaves.try_next().await? {
             if entries.iter().rev().any(&mut take) {
                 break;
             }
         }
         drop(leaves);
+        if found.is_empty() {
+            // A hash that is nowhere may have been where a leaf is damaged.
+            self.entries(log, 0..log.tail_start(), None)
+                .try_fold((), |(), _| ready(Ok(())))
+                .await?;
+        }
         Ok(found)
     }
 
+    /// The leaves that hold `needle`, newest first. Only these are checked and parsed.
+    pub(crate) fn leaves_with(
+        &self,
+        log: &Vector,
+        needle: String,
+    ) -> BoxStream<'static, Result<Vec<Entry>, Error>> {
+        let finder = Finder::new(needle.as_bytes()).into_owned();
+        let bucket = self.clone();
+        self.leaves_backwards(log)
+            .map_ok(move |leaf| {
+                let bucket = bucket.clone();
+                async move { Ok((leaf.hash, bucket.raw_leaf(&leaf.hash).await?)) }
+            })
+            .try_buffered(PARALLEL)
+            .try_filter_map(move |(hash, bytes)| {
+                let holds = finder.find(&bytes).is_some();
+                ready(if holds { checked(hash, &bytes).map(Some) } else { Ok(None) })
+            })
+            .boxed()
+    }
+
     /// A leaf's bytes, not yet checked: the search checks those it takes something from.
-    async fn raw_leaf(&self, hash: &crate::Digest) -> Result<bytes::Bytes, Error> {
+    async fn raw_leaf(&self, hash: &Digest) -> Result<Bytes, Error> {
         let key = layout::object(hash);
         let missing = || Error::corrupt(&key, "a log needs it, and it is missing");
         self.get_file(&key).await?.ok_or_else(missing)
     }
+}
+
+/// The entries of a leaf whose bytes are what its hash says.
+fn checked(hash: Digest, bytes: &Bytes) -> Result<Vec<Entry>, Error> {
+    let key = layout::object(&hash);
+    if Digest::of(bytes) != hash {
+        return Err(Error::corrupt(key, "its bytes do not match its hash"));
+    }
+    lines(bytes).map(Entry::parse).collect::<Result<_, _>>().map_err(|e| Error::corrupt(key, e))
 }

@@ -79,6 +79,15 @@ impl Bucket {
         Ok(Some(known))
     }
 
+    /// Whether a session came to be: one whose creation was cut short has a manifest and no
+    /// snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the store does not answer.
+    pub async fn has_session(&self, session: &SessionId) -> Result<bool, Error> {
+        self.has_version(session, 0).await
+    }
+
     async fn has_version(&self, session: &SessionId, version: u64) -> Result<bool, Error> {
         let key = layout::snapshot(session, version);
         match self.store.head(&key).await {

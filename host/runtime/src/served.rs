@@ -32,9 +32,10 @@ impl Served {
     }
 
     async fn find(&self, hash: &Digest) -> Result<Option<Body>, Error> {
+        let content_type = self.log.media_type(hash);
         Ok(self.log.find(hash).await?.map(|found| match found {
-            Found::Whole(body) => whole(body),
-            Found::Object { size } => self.object(*hash, size),
+            Found::Whole(body) => Body { content_type, ..whole(body) },
+            Found::Object { size } => Body { content_type, ..self.object(*hash, size) },
         }))
     }
 

@@ -17,7 +17,7 @@ use crate::guest_io::{BlockingLines, BlockingObjects};
 use crate::handler::{Frame, Output};
 use crate::process::{self, ProcessFailure, ProcessSpec, ProcessStepError};
 use crate::protocol::duration;
-use crate::protocol::output::OutputLimits;
+use crate::protocol::output::{OutputError, OutputErrorKind, OutputLimits};
 use crate::sandbox::{self, Component, Diagnostics, Limits, StepSetup};
 use crate::served::Served;
 use crate::step_log::StepLog;
@@ -64,6 +64,14 @@ pub enum Failure {
     /// A sandboxed handler failed.
     #[error(transparent)]
     Component(#[from] sandbox::Failure),
+    /// An output, with all that describes it, is longer than an entry may be.
+    #[error("one of its outputs makes an entry of {len} bytes, over the limit of {limit}")]
+    Entry {
+        /// The entry's length in bytes.
+        len: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
 }
 
 impl Failure {
@@ -72,8 +80,19 @@ impl Failure {
     pub fn is_limit(&self) -> bool {
         matches!(
             self,
-            Self::Process(ProcessFailure::TimedOut { .. })
-                | Self::Component(sandbox::Failure::Exceeded(_))
+            Self::Process(
+                ProcessFailure::TimedOut { .. }
+                    | ProcessFailure::Output {
+                        source: OutputError {
+                            kind: OutputErrorKind::LineTooLong { .. }
+                                | OutputErrorKind::TotalTooLong { .. }
+                                | OutputErrorKind::TooMany { .. },
+                            ..
+                        },
+                        ..
+                    }
+            ) | Self::Component(sandbox::Failure::Exceeded(_))
+                | Self::Entry { .. }
         )
     }
 
@@ -89,6 +108,7 @@ impl Failure {
         match self {
             Self::Process(failure) => failure.hint(),
             Self::Component(_) => None,
+            Self::Entry { .. } => Some("shorten its name or metadata; the body does not count"),
         }
     }
 }
@@ -180,7 +200,12 @@ pub async fn step(context: &Context, tip: Snapshot) -> Result<Committed, StepErr
         outputs: outputs.into_iter().map(|o| Draft::push(o.body, o.attributes)).collect(),
         record: Some(record),
     };
-    let snapshot = context.bucket.commit_step(&step).await?;
+    let snapshot = context.bucket.commit_step(&step).await.map_err(|error| match error {
+        pugmark_log::Error::EntryTooLong { len, limit } => {
+            failed(context, Failure::Entry { len, limit })
+        }
+        error => error.into(),
+    })?;
     Ok(Committed { snapshot, outputs: step.outputs.len() })
 }
 

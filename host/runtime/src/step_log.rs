@@ -3,7 +3,7 @@
 //! What a handler can fetch is what it has been sent: an object becomes readable with the line that
 //! names it. So a body read while the log is folded does not depend on how much log follows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -19,7 +19,15 @@ pub struct StepLog {
     bucket: Bucket,
     log: Vector,
     cache: Option<Arc<NodeCache>>,
-    sent: Mutex<HashMap<Digest, Located>>,
+    sent: Mutex<Sent>,
+}
+
+/// What a handler was sent so far.
+#[derive(Default)]
+struct Sent {
+    bodies: HashMap<Digest, (Located, Option<Arc<str>>)>,
+    /// Each media type once: a long log has few.
+    types: HashSet<Arc<str>>,
 }
 
 /// The event of the line that stands in for a log without any.
@@ -90,16 +98,31 @@ impl StepLog {
             Some(_) => Located::Inline { position, size },
             None => Located::Object { size },
         };
-        self.located().insert(line.entry.hash(), located);
+        let mut sent = self.lock();
+        let media_type = line.entry.attributes().content_type.as_deref().map(|name| {
+            if let Some(known) = sent.types.get(name) {
+                return Arc::clone(known);
+            }
+            let new: Arc<str> = name.into();
+            sent.types.insert(Arc::clone(&new));
+            new
+        });
+        sent.bodies.insert(line.entry.hash(), (located, media_type));
     }
 
     /// The length of a body that was sent; `None` if it was not.
     #[must_use]
     pub fn size(&self, hash: &Digest) -> Option<u64> {
-        Some(match self.located().get(hash)? {
+        Some(match &self.lock().bodies.get(hash)?.0 {
             Located::Inline { size, .. } | Located::Object { size } => *size,
             Located::Synthesized(body) => body.len() as u64,
         })
+    }
+
+    /// The media type that the newest line with this body has.
+    #[must_use]
+    pub fn media_type(&self, hash: &Digest) -> Option<String> {
+        Some(self.lock().bodies.get(hash)?.1.as_ref()?.to_string())
     }
 
     /// A body that was sent; `None` if it was not.
@@ -107,7 +130,7 @@ impl StepLog {
     /// # Errors
     /// Whatever kept the store from answering.
     pub async fn find(&self, hash: &Digest) -> Result<Option<Found>, Error> {
-        let located = self.located().get(hash).cloned();
+        let located = self.lock().bodies.get(hash).map(|(located, _)| located.clone());
         Ok(match located {
             None => None,
             Some(Located::Synthesized(body)) => Some(Found::Whole(body)),
@@ -149,7 +172,7 @@ impl StepLog {
         Ok(self.bucket.get_object(hash).await?)
     }
 
-    fn located(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Located>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Sent> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,14 @@
 use std::collections::HashMap;
 
 use clap::Args;
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::error::Error;
 use crate::open::Workspace;
 use crate::output::to_stdout;
+
+/// How many sessions are looked at at a time.
+const PARALLEL: usize = 32;
 
 /// List the bucket's sessions, newest first
 ///
@@ -23,7 +26,13 @@ impl Sessions {
         for (name, session) in workspace.bucket.refs().await? {
             names.entry(session).or_default().push(name);
         }
-        let mut sessions = workspace.bucket.sessions();
+        let bucket = &workspace.bucket;
+        let mut sessions = bucket
+            .sessions()
+            .map_ok(|id| async move { Ok((id, bucket.has_session(&id).await?)) })
+            .try_buffered(PARALLEL)
+            .try_filter_map(|(id, exists)| futures::future::ready(Ok(exists.then_some(id))))
+            .boxed();
         let mut left = self.limit.unwrap_or(usize::MAX);
         while left > 0 {
             let Some(id) = sessions.try_next().await? else { break };

@@ -125,7 +125,7 @@ impl Walk<'_> {
         same("no step was made yet", &last(&first.last), &none)?;
         let inherited = bucket.entries(&first.log, 0..first.last.seen, None);
         chain.inherited = inherited.try_collect().await?;
-        chain.log = chain.inherited.clone();
+        chain.log.clone_from(&chain.inherited);
         chain.log.extend(first.objects.iter().cloned());
         let nodes = self.rebuild(&chain.log);
         self.nodes_are_sound(&nodes).await

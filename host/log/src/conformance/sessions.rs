@@ -138,7 +138,7 @@ async fn refs(suite: &Suite) -> Result<(), Failure> {
     let one = bucket.start(None, BTreeMap::new()).await?.session;
     let two = bucket.start(None, BTreeMap::new()).await?.session;
     let base = format!("conformance-{}", bucket.nonce());
-    let (a, b) = (format!("{base}/a"), format!("{base}/b"));
+    let (a, b) = (format!("{base}-a"), format!("{base}-b"));
     same("a name that is not there", &bucket.find_ref(&a).await?, &None)?;
     bucket.link(&b, &two).await?;
     bucket.link(&a, &two).await?;

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::protocol::duration;
-use crate::protocol::output::OutputError;
+use crate::protocol::output::{OutputError, OutputErrorKind};
 
 /// What a handler did instead of a step. Nothing was committed.
 #[derive(Debug, thiserror::Error)]
@@ -70,10 +70,19 @@ impl ProcessFailure {
             }
             Self::Signalled { .. } => None,
             Self::TimedOut { .. } => Some("give a step more time with --timeout"),
-            Self::Output { .. } => {
-                Some("standard output takes one JSON object a line, and nothing else")
-            }
+            Self::Output { source, .. } => output_hint(&source.kind),
         }
+    }
+}
+
+fn output_hint(kind: &OutputErrorKind) -> Option<&'static str> {
+    match kind {
+        OutputErrorKind::LineTooLong { .. } | OutputErrorKind::TotalTooLong { .. } => {
+            Some("push a large body with `pugmark push`, or write it in several steps")
+        }
+        OutputErrorKind::TooMany { .. } => Some("write fewer events in a step"),
+        OutputErrorKind::Unsupported { .. } => None,
+        _ => Some("standard output takes one JSON object a line, and nothing else"),
     }
 }
 

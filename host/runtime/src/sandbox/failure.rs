@@ -9,6 +9,9 @@ use super::limits::{Exceeded, Limits};
 /// Functions of a trapped guest that are named, the innermost first.
 const NAMED_FRAMES: usize = 8;
 
+/// How the engine says that a call carries more than it may.
+const CALL_TOO_LARGE: &str = "fuel allocated for hostcalls has been exhausted";
+
 /// How a handler failed. An outcome of the step, not an error of the host; nothing is committed.
 #[derive(thiserror::Error, Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -73,6 +76,10 @@ pub fn classify(error: wasmtime::Error, abort: Option<StepError>, limits: &Limit
     };
     if error.is::<rustix::io::Errno>() || error.is::<std::io::Error>() {
         return Exceeded::SystemMemory { reason: error.root_cause().to_string() }.into();
+    }
+    // The engine has no type for this one, so its words have to do; a test holds them.
+    if error.root_cause().to_string().ends_with(CALL_TOO_LARGE) {
+        return Exceeded::Call { limit: limits.call_bytes() }.into();
     }
     let reason = match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => return Exceeded::Time { limit_ms: limits.time_ms }.into(),

@@ -49,6 +49,15 @@ pub struct Limits {
     pub time_ms: u64,
 }
 
+impl Limits {
+    /// Bytes that one call may carry: the outputs of a step, and with them names, metadata and the
+    /// records themselves.
+    #[must_use]
+    pub fn call_bytes(&self) -> u64 {
+        self.output_bytes.saturating_add(64 * MIB)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -137,6 +146,13 @@ pub enum Exceeded {
     /// Standard error.
     #[error("over the stderr limit of {} a step; `--limit stderr={}` raises it", size(.limit), twice(.limit))]
     Stderr {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// What one call carries between the guest and the host: as much as the outputs of a step, and
+    /// 64 MiB.
+    #[error("one call carries more than {}; `--limit output=…` raises that limit", size(.limit))]
+    Call {
         /// The limit in bytes.
         limit: u64,
     },

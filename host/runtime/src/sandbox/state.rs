@@ -199,11 +199,8 @@ impl GuestState {
 /// Bounds what the engine itself does for the guest in `store`, so that no single call makes the
 /// host copy more than a step may write, and no handles pile up on its side.
 pub(super) fn bound(store: &mut Store<GuestState>) {
-    /// What a call carries besides bodies: names, metadata, the records themselves.
-    const CALL_OVERHEAD: u64 = 64 * 1024 * 1024;
     let limits = &store.data().limits;
-    let (handles, output_bytes) = (limits.handles, limits.output_bytes);
-    let fuel = output_bytes.saturating_add(CALL_OVERHEAD);
+    let (handles, call_bytes) = (limits.handles, limits.call_bytes());
     store.set_max_component_handles(handles);
-    store.set_hostcall_fuel(usize::try_from(fuel).unwrap_or(usize::MAX));
+    store.set_hostcall_fuel(usize::try_from(call_bytes).unwrap_or(usize::MAX));
 }

@@ -1,0 +1,264 @@
+//! Golden bytes of everything that is persisted, and how documents of other versions are met.
+//!
+//! The files under `tests/golden` were written once and must be readable for good. On a difference
+//! the test leaves what it found in the target's temporary directory, to be looked at.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use object_store::ObjectStoreExt as _;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use pugmark_log::conformance::verify_chain;
+use pugmark_log::{
+    Attributes, Bucket, Draft, Ended, Entry, Error, SessionId, Snapshot, State, Step, StepEnd,
+    Timestamp, layout, object_store,
+};
+use serde_json::value::RawValue;
+use support::{Manual, NOON_MS, block_on, bucket};
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn read_golden(name: &str) -> Bytes {
+    std::fs::read(golden(name)).unwrap_or_else(|error| panic!("{name}: {error}")).into()
+}
+
+fn get(store: &InMemory, key: &Path) -> Bytes {
+    block_on(async { store.get(key).await.unwrap().bytes().await.unwrap() })
+}
+
+fn put(store: &InMemory, key: &Path, bytes: Bytes) {
+    block_on(store.put(key, bytes.into())).unwrap();
+}
+
+fn draft(text: &str) -> Draft {
+    Draft::push(text.to_owned(), Attributes::default())
+}
+
+/// A small history with one of everything.
+struct History {
+    store: Arc<InMemory>,
+    bucket: Bucket,
+    /// Each golden file with the key that it lies at.
+    files: Vec<(&'static str, Path)>,
+    root: SessionId,
+    child: SessionId,
+}
+
+fn history() -> History {
+    let (store, clock) = (Arc::new(InMemory::new()), Manual::new(42));
+    let bucket = bucket(store.clone(), clock.clone());
+    let metadata: BTreeMap<String, String> =
+        [("b".into(), "\u{e4}\n".into()), ("a".into(), "1".into())].into();
+    let (root, child, node) = block_on(async {
+        let started = bucket.start(Some("triage".into()), metadata).await.unwrap();
+        let root = started.session;
+        clock.advance(1_001);
+        let attributes = Attributes {
+            name: Some("issue".into()),
+            content_type: Some("application/json".into()),
+            content_encoding: Some("identity".into()),
+            schema_url: Some("https://example.com/issue".into()),
+            metadata: [("z".into(), "\"".into()), ("a".into(), "/".into())].into(),
+        };
+        let pushes = [Draft::push("{\"n\":1}", attributes), draft(&"big ".repeat(256))];
+        let pushed = bucket.push(&root, None, &pushes).await.unwrap();
+        clock.advance(1);
+        bucket.push(&root, None, &[draft("meanwhile")]).await.unwrap();
+        clock.advance(1);
+        let record = RawValue::from_string(r#"{"kind":"process"}"#.into()).ok();
+        let outputs = vec![draft("one"), draft("two")];
+        let end = StepEnd::Continue;
+        let step = Step { basis: pushed, outputs, end, record: record.clone() };
+        let stepped = bucket.commit_step(&step).await.unwrap();
+        let nap = vec![draft("nap")];
+        let sleep = Step { basis: stepped, outputs: nap, end: StepEnd::Sleep(90_000), record };
+        let asleep = bucket.commit_step(&sleep).await.unwrap();
+        clock.advance(100_000);
+        let awake = bucket.wake(&root, Some(asleep.version)).await.unwrap();
+        let child = bucket.fork(&awake, &[draft("seed")]).await.unwrap().session;
+        let many: Vec<Draft> = (0..26).map(|i| draft(&i.to_string())).collect();
+        let tip = bucket.push(&root, None, &many).await.unwrap();
+        bucket.link("golden-one", &child).await.unwrap();
+        let log: serde_json::Value = serde_json::from_slice(&tip.log.to_json()).unwrap();
+        (root, child, log["levels"][0][0].as_str().unwrap().parse().unwrap())
+    });
+    let files = vec![
+        ("manifest.json", layout::manifest(&root)),
+        ("0-start.json", layout::snapshot(&root, 0)),
+        ("1-push.json", layout::snapshot(&root, 1)),
+        ("2-provisional.json", layout::snapshot(&root, 2)),
+        ("3-step.json", layout::snapshot(&root, 3)),
+        ("4-sleep.json", layout::snapshot(&root, 4)),
+        ("5-wake.json", layout::snapshot(&root, 5)),
+        ("6-node-completed.json", layout::snapshot(&root, 6)),
+        ("fork-manifest.json", layout::manifest(&child)),
+        ("fork-0.json", layout::snapshot(&child, 0)),
+        ("node.ndjson", layout::object(&node)),
+        ("ref.json", layout::reference("golden-one").unwrap()),
+    ];
+    History { store, bucket, files, root, child }
+}
+
+#[test]
+fn bytes_are_golden() {
+    let history = history();
+    let mut differ = Vec::new();
+    for (name, key) in &history.files {
+        let found = get(&history.store, key);
+        if std::fs::read(golden(name)).ok().is_none_or(|expected| expected != found) {
+            let kept = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+            std::fs::write(&kept, &found).unwrap();
+            differ.push(kept);
+        }
+    }
+    assert!(differ.is_empty(), "these are not the golden bytes: {differ:?}");
+}
+
+/// The golden files put where they belong, and nothing else.
+fn old_bucket() -> History {
+    let mut history = history();
+    let store = Arc::new(InMemory::new());
+    for (name, key) in &history.files {
+        put(&store, key, read_golden(name));
+    }
+    put(&store, &large_object(), Bytes::from("big ".repeat(256)));
+    history.bucket = bucket(store.clone(), Manual::new(43));
+    history.store = store;
+    history
+}
+
+fn large_object() -> Path {
+    layout::object(&pugmark_log::Digest::of("big ".repeat(256).as_bytes()))
+}
+
+#[test]
+fn golden_bytes_are_read() {
+    let History { bucket, root, child, .. } = old_bucket();
+    block_on(async {
+        let version = |version| bucket.snapshot_named(&root, version);
+        let noon = |ms| Timestamp::from_millis(NOON_MS + ms);
+        let pushed = version(1).await.unwrap();
+        assert_eq!((pushed.created, pushed.state(), pushed.unseen()), (noon(1001), State::Due, 2));
+        assert_eq!(pushed.objects[0].attributes().metadata["z"], "\"");
+        assert_eq!((pushed.objects[1].data(), pushed.objects[1].size()), (None, 1024));
+        let stepped = version(3).await.unwrap();
+        let last = &stepped.last;
+        let found = (last.version, last.seen, last.added, last.ended);
+        assert_eq!(found, (3, 2, 2, Ended::No));
+        assert_eq!(stepped.step.unwrap().get(), r#"{"kind":"process"}"#);
+        let until = noon(1003 + 90_000);
+        assert_eq!(version(4).await.unwrap().state(), State::Sleeping { until });
+        let tip = bucket.tip(&root, None).await.unwrap();
+        assert_eq!((tip.version, tip.log.count()), (6, 33));
+        let log: Vec<Entry> = bucket.entries(&tip.log, 0..6, None).try_collect().await.unwrap();
+        let bodies: Vec<&[u8]> =
+            log.iter().filter_map(|entry| entry.data().map(|d| &d[..])).collect();
+        assert_eq!(bodies, [&b"{\"n\":1}"[..], b"one", b"two", b"meanwhile", b"nap"]);
+        let chain = verify_chain(&bucket, &root).await.unwrap();
+        assert_eq!(chain.manifest.handler.as_deref(), Some("triage"));
+        assert_eq!(chain.manifest.metadata["b"], "\u{e4}\n");
+        let parent = chain.snapshots[5].digest();
+        let chain = verify_chain(&bucket, &child).await.unwrap();
+        assert_eq!(chain.manifest.parent.unwrap().snapshot, parent);
+        assert_eq!(bucket.find_ref("golden-one").await.unwrap(), Some(child));
+        let tip = bucket.push(&root, None, &[draft("new")]).await.unwrap();
+        assert_eq!((tip.version, tip.log.count()), (7, 34));
+        verify_chain(&bucket, &root).await.unwrap();
+    });
+}
+
+/// Rewrites the golden version 6, the tip of the old bucket.
+fn edit_tip(history: &History, from: &str, to: &str) {
+    let text = String::from_utf8(read_golden("6-node-completed.json").to_vec()).unwrap();
+    assert!(text.contains(from), "{from}");
+    let edited = text.replacen(from, to, 1);
+    put(&history.store, &layout::snapshot(&history.root, 6), edited.into());
+}
+
+#[test]
+fn unknown_fields_are_no_obstacle() {
+    let history = old_bucket();
+    edit_tip(&history, "{\"format\"", r#"{"later":{"a":[1,"}"]},"format""#);
+    edit_tip_again(&history, r#""last":{"#, r#""last":{"mood":null,"#);
+    let (bucket, root) = (&history.bucket, history.root);
+    block_on(async {
+        let tip = bucket.tip(&root, None).await.unwrap();
+        let made = bucket.push(&root, None, &[draft("new")]).await.unwrap();
+        assert_eq!((made.version, made.parent), (7, Some(tip.digest())));
+        verify_chain(bucket, &root).await.unwrap();
+    });
+}
+
+fn edit_tip_again(history: &History, from: &str, to: &str) {
+    let key = layout::snapshot(&history.root, 6);
+    let text = String::from_utf8(get(&history.store, &key).to_vec()).unwrap();
+    put(&history.store, &key, text.replacen(from, to, 1).into());
+}
+
+/// Fields of an entry that this version does not know outlive it, down into the nodes.
+#[test]
+fn unknown_fields_of_entries_are_carried_along() {
+    let history = old_bucket();
+    let (bucket, root) = (&history.bucket, history.root);
+    let known = r#""tail":[{"hash""#;
+    edit_tip(&history, known, r#""tail":[{"mood":[ 1 ],"hash""#);
+    block_on(async {
+        let many: Vec<Draft> = (0..40).map(|i| draft(&format!("later {i}"))).collect();
+        let made = bucket.push(&root, None, &many).await.unwrap();
+        let entries: Vec<Entry> =
+            bucket.entries(&made.log, 32..33, None).try_collect().await.unwrap();
+        assert!(entries[0].line().starts_with(br#"{"mood":[ 1 ],"hash""#));
+    });
+}
+
+#[test]
+fn a_newer_format_is_told_from_damage() {
+    let history = old_bucket();
+    let (bucket, root) = (&history.bucket, history.root);
+    let newer = |result: Result<Snapshot, Error>| match result {
+        Err(Error::NewerFormat { key, found: 2, supported: 1 }) => {
+            assert_eq!(key, layout::snapshot(&root, 6).to_string());
+        }
+        other => panic!("{other:?}"),
+    };
+    for rest in ["", r#""kind":"dream","#] {
+        edit_tip(&history, r#"{"format":{"read":1,"#, &format!("{{{rest}\"format\":{{\"read\":2,"));
+        newer(block_on(bucket.tip(&root, None)));
+        newer(block_on(bucket.push(&root, None, &[draft("x")])));
+    }
+    let manifest = String::from_utf8(read_golden("manifest.json").to_vec()).unwrap();
+    let edited = manifest.replacen("\"read\":1", "\"read\":7,\"by\":\"us\"", 1);
+    put(&history.store, &layout::manifest(&root), edited.into());
+    let result = block_on(bucket.manifest(&root));
+    assert!(matches!(result, Err(Error::NewerFormat { found: 7, .. })), "{result:?}");
+}
+
+#[test]
+fn what_newer_writers_wrote_is_read_and_not_extended() {
+    let history = old_bucket();
+    let (bucket, root) = (&history.bucket, history.root);
+    edit_tip(&history, "\"write\":1", "\"write\":2");
+    block_on(async {
+        let tip = bucket.tip(&root, None).await.unwrap();
+        let refused = |result: Result<Snapshot, Error>| match result {
+            Err(Error::NewerWriter { session, found: 2, supported: 1 }) => {
+                assert_eq!(session, root);
+            }
+            other => panic!("{other:?}"),
+        };
+        refused(bucket.push(&root, None, &[draft("x")]).await);
+        refused(bucket.fork(&tip, &[draft("x")]).await);
+        let step =
+            Step { basis: tip.clone(), outputs: Vec::new(), end: StepEnd::Pause, record: None };
+        refused(bucket.commit_step(&step).await);
+        assert_eq!(bucket.tip(&root, None).await.unwrap().digest(), tip.digest());
+    });
+}
