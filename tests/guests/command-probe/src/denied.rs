@@ -64,11 +64,12 @@ fn others() -> Value {
     })
 }
 
-/// Error numbers of calls on descriptors that are there and that are not.
+/// Error numbers of calls on descriptors that are there and that are not. `sock_accept` is left out:
+/// the adapter to WASI 0.2 traps on it.
 fn errnos() -> Value {
     let mut table = serde_json::Map::new();
     for fd in [0, 1, 2, 3, 4, 99, -1] {
-        let (mut position, mut accepted) = (0, 0);
+        let mut position = 0;
         // SAFETY: the pointers are valid for the calls.
         let errnos = unsafe {
             [
@@ -77,7 +78,6 @@ fn errnos() -> Value {
                 raw::fd_fdstat_get(fd, &mut [0; 3]),
                 raw::fd_filestat_get(fd, &mut [0; 8]),
                 raw::fd_prestat_get(fd, &mut [0; 2]),
-                raw::sock_accept(fd, 0, &mut accepted),
                 raw::sock_shutdown(fd, 3),
             ]
         };

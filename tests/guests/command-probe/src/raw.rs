@@ -38,7 +38,6 @@ unsafe extern "C" {
         happened: *mut usize,
     ) -> i32;
     pub fn sched_yield() -> i32;
-    pub fn sock_accept(fd: i32, flags: i32, accepted: *mut i32) -> i32;
     pub fn sock_shutdown(fd: i32, how: i32) -> i32;
 }
 
