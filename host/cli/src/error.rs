@@ -30,8 +30,8 @@ pub mod exit {
     pub const HANDLER_LIMIT: u8 = 11;
     /// The handler cannot be used at all.
     pub const HANDLER_UNUSABLE: u8 = 12;
-    /// Interrupted from the keyboard, as shells count it.
-    pub const INTERRUPTED: u8 = 130;
+    /// Ended by a signal whose number is added, as shells count it: 130 from the keyboard.
+    pub const BY_SIGNAL: u8 = 128;
 }
 
 /// Characters of an error that are shown: a handler's own text may be of any length.
@@ -60,8 +60,8 @@ pub enum Error {
     Ambiguous { part: String, candidates: Vec<SessionId> },
     #[error("cannot write to standard output")]
     Stdout(#[from] std::io::Error),
-    #[error("interrupted")]
-    Interrupted,
+    #[error("ended by a signal; what was committed before it stays")]
+    Interrupted { signal: u8 },
 }
 
 impl Error {
@@ -95,7 +95,7 @@ impl Error {
             Self::File { .. } | Self::Stdout(_) => exit::UNAVAILABLE,
             Self::Context { .. } | Self::Invalid { .. } | Self::Ambiguous { .. } => exit::INVALID,
             Self::NotFound { .. } => exit::NOT_FOUND,
-            Self::Interrupted => exit::INTERRUPTED,
+            Self::Interrupted { signal } => exit::BY_SIGNAL.saturating_add(*signal),
         }
     }
 

@@ -25,9 +25,10 @@ use crate::commands::Command;
     0 done   1 defect of pugmark   2 wrong arguments or input   3 not found\n  \
     4 another writer was first   5 stored bytes are damaged   6 bucket unavailable\n  \
     7 unknown whether it was written\n  \
-    10 handler failed   11 handler met a limit   12 handler cannot be used   130 interrupted")]
+    10 handler failed   11 handler met a limit   12 handler cannot be used\n  \
+    128 and a signal's number: ended by it, such as 130 from the keyboard")]
 struct Cli {
-    /// The bucket: a folder, <file:///folder> or memory:// [default: the context's]
+    /// The bucket: a folder or a URL [default: the one of the context]
     #[arg(short, long, global = true, value_name = "URL", env = "PUGMARK_BUCKET")]
     bucket: Option<String>,
 

@@ -10,6 +10,7 @@ use pugmark_log::{Digest, Manifest, NodeCache, Snapshot, Timestamp};
 use pugmark_runtime::protocol::duration;
 use pugmark_runtime::sandbox::{Level, Limits};
 use pugmark_runtime::{Committed, Context, Handler, Options, Watch, keep_component};
+use tokio::signal::unix::SignalKind;
 
 use crate::commands::tree::state_name;
 use crate::error::Error;
@@ -81,7 +82,7 @@ impl Run {
         let ended = runtime.block_on(async {
             tokio::select! {
                 ended = self.run_on(workspace) => ended,
-                _ = tokio::signal::ctrl_c() => Err(Error::Interrupted),
+                signal = told_to_end() => Err(Error::Interrupted { signal }),
             }
         });
         // A guest that is still on its thread must not keep an interrupted command from ending.
@@ -174,6 +175,22 @@ async fn create(
     workspace.switch_to(made.session)?;
     note(&format!("session {}{from}", made.session));
     Ok(made)
+}
+
+/// Waits for a signal that asks the command to end, and returns its number.
+async fn told_to_end() -> u8 {
+    let wait = |kind: SignalKind| async move {
+        match tokio::signal::unix::signal(kind) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        };
+        u8::try_from(kind.as_raw_value()).unwrap_or(0)
+    };
+    tokio::select! {
+        signal = wait(SignalKind::interrupt()) => signal,
+        signal = wait(SignalKind::terminate()) => signal,
+        signal = wait(SignalKind::hangup()) => signal,
+    }
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {

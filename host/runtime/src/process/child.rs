@@ -4,7 +4,9 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal,
+};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::{ProcessFailure, ProcessSpec, TraceContext, host};
@@ -45,6 +47,7 @@ impl Running {
             .process_group(0)
             .kill_on_drop(true);
         set_environment(&mut command, spec, frame, step_key, trace);
+        die_with_the_host(&mut command);
         let child = command.spawn().map_err(failed)?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Self { child, group })
@@ -94,6 +97,23 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
+}
+
+/// Has the kernel kill the handler when the host is killed in a way that it cannot answer: nothing
+/// that the handler does then can be committed, and it would still cost what it costs.
+///
+/// The kernel goes by the thread that starts the process, not by the host's process: that thread
+/// has to live as long as the step.
+fn die_with_the_host(command: &mut Command) {
+    let host = getpid();
+    let before_exec = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The host may have been killed before this took effect.
+        if getppid() == Some(host) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: between fork and exec, only what is async-signal-safe may run. Both calls are plain
+    // system calls, and making an error of a kind allocates nothing.
+    unsafe { command.pre_exec(before_exec) };
 }
 
 /// The host's environment and what the protocol adds to it.
