@@ -71,7 +71,7 @@ impl Context {
 /// A long URL stays on its line: people read and edit the file.
 fn on_one_line() -> serde_saphyr::SerializerOptions {
     let mut options = serde_saphyr::SerializerOptions::default();
-    options.min_fold_chars = usize::MAX;
+    options.prefer_block_scalars = false;
     options
 }
 

@@ -115,12 +115,13 @@ pub fn event(number: u64) -> Draft {
     Draft::push(body, Attributes { content_type, ..Attributes::default() })
 }
 
-/// A session of so many events, in few versions.
+/// A session of so many events, in few versions; the last event came alone, as it does in use.
 pub async fn session_of(bucket: &Bucket, events: u64) -> Snapshot {
     let mut tip = bucket.start(None, [].into()).await.expect("a session can be made");
     let mut next = 0;
     while next < events {
-        let end = events.min(next + 1000);
+        let left = events - next;
+        let end = next + if left > 1 { (left - 1).min(1000) } else { 1 };
         let drafts: Vec<Draft> = (next..end).map(event).collect();
         tip = bucket.push(&tip.session, Some(tip.version), &drafts).await.expect("pushed");
         next = end;

@@ -12,7 +12,7 @@ use wasi_preview1_component_adapter_provider::{
 use wit_component::ComponentEncoder;
 
 use super::World;
-use super::inspect::{Module, Shape, hint, inspect};
+use super::inspect::{Module, Shape, inspect};
 use super::load_error::LoadError;
 
 /// A component that can run.
@@ -81,11 +81,12 @@ fn encode(name: &str, bytes: &[u8], module: &Module) -> Result<Vec<u8>, LoadErro
     };
     let needs_adapter = module.imports.iter().any(|(from, _)| from == PREVIEW1);
     if !needs_adapter && !module.typed {
-        // Nothing would call its `_start`, and it could neither read nor write.
         return Err(LoadError::NoWorld {
             name: name.to_owned(),
             found: module.exports.clone(),
-            hint: hint(&[]),
+            hint: "it is a program that imports nothing of WASI, so it can neither read the log \
+                   nor write an event"
+                .to_owned(),
         });
     }
     // The compiler validates what is made here.

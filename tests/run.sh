@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Sets up, then runs every check and test.
+#
+#   tests/run.sh                 everything
+#   tests/run.sh PART…           some of it: lint, unit, doc, e2e
+#
+# lint  formatting and clippy, no warnings
+# unit  cargo's tests of all crates: log, runtime, command line, guest SDK, examples, doc tests
+# doc   the API documentation, no warnings
+# e2e   pytest against the real binary; PYTEST_ARGS are passed on, as in PYTEST_ARGS='-k race'
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tests/setup.sh
+
+step() {
+    printf '\n== %s\n' "$*" >&2
+    local begun=$SECONDS
+    "$@"
+    printf '== %s s\n' "$((SECONDS - begun))" >&2
+}
+
+run_lint() {
+    step cargo fmt --all --check
+    step cargo fmt --manifest-path tests/guests/Cargo.toml --all --check
+    step cargo clippy --workspace --all-targets --locked -- -D warnings
+}
+
+run_unit() { step cargo test --workspace --locked --quiet; }
+
+run_doc() { RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --locked; }
+
+run_e2e() {
+    local arguments=()
+    read -ra arguments <<<"${PYTEST_ARGS:-}"
+    step env PYTHONDONTWRITEBYTECODE=1 target/venv/bin/pytest tests/e2e "${arguments[@]}"
+}
+
+parts=("$@")
+[[ $# == 0 ]] && parts=(lint unit doc e2e)
+for part in "${parts[@]}"; do
+    declare -F "run_$part" >/dev/null || { printf 'there is no part %s; see the head of %s\n' "$part" "$0" >&2; exit 2; }
+    "run_$part"
+done

