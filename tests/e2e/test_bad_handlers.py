@@ -112,9 +112,8 @@ def test_an_output_for_its_own_session_is_its_own(home):
             ["./it"],
             "interpreter",
         ),
-        (lambda path: (path.write_bytes(b"\x01\x02\x03\x04"), path.chmod(0o755)), ["./it"], "#!"),
     ],
-    ids=["no file", "not in PATH", "folder", "not executable", "no interpreter", "no program"],
+    ids=["no file", "not in PATH", "folder", "not executable", "no interpreter"],
 )
 def test_cannot_start(home, unchanged, make, argv, hint):
     home.start([1])

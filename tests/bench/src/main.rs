@@ -6,6 +6,7 @@ mod growth;
 mod instantiate;
 mod memory;
 mod processes;
+mod scale;
 mod start;
 mod step;
 mod support;
@@ -36,7 +37,7 @@ struct Cli {
     folder: PathBuf,
 
     /// Only these parts, by their letters
-    #[arg(long, default_value = "abcdefg")]
+    #[arg(long, default_value = "abcdefgh")]
     only: String,
 }
 
@@ -53,7 +54,7 @@ fn main() {
         large_component: cli.large_component.as_ref().map(absolute),
         folder: absolute(&cli.folder),
     };
-    let parts: [Part; 7] = [
+    let parts: [Part; 8] = [
         ('a', step::measure),
         ('b', growth::measure),
         ('c', fork::measure),
@@ -61,6 +62,7 @@ fn main() {
         ('e', instantiate::measure),
         ('f', memory::measure),
         ('g', start::measure),
+        ('h', scale::measure),
     ];
     println!("| part | what | ours | against | ratio | aim |");
     println!("|---|---|---|---|---|---|");

@@ -3,8 +3,6 @@
 use std::io;
 use std::time::Duration;
 
-use rustix::io::Errno;
-
 use crate::Error;
 use crate::protocol::duration;
 use crate::protocol::output::{OutputError, OutputErrorKind};
@@ -103,10 +101,6 @@ fn start_hint(program: &str, source: &io::Error) -> Option<&'static str> {
         io::ErrorKind::ArgumentListTooLong => Some(
             "arguments and environment are too long for the system; session metadata is a part \
              of the environment",
-        ),
-        _ if source.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => Some(
-            "this system cannot run the file: begin a script with #! and its interpreter, or put \
-             the interpreter in front",
         ),
         _ => None,
     }
