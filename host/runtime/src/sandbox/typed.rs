@@ -114,6 +114,9 @@ fn outputs(decision: types::Decision, limits: &Limits) -> Result<Vec<Output>, St
 
 fn output(output: types::Output) -> Result<Output, String> {
     check_extra(&output.extra)?;
+    if output.content_type.as_deref() == Some(PAUSE_CONTENT_TYPE) {
+        return Err("a typed handler pauses by what its decision says comes next".to_owned());
+    }
     let mut metadata = BTreeMap::new();
     for (name, value) in output.metadata {
         if metadata.contains_key(&name) {
@@ -203,6 +206,13 @@ mod tests {
         assert_eq!(made[1].body, "done");
         assert_eq!(made[1].attributes.content_type.as_deref(), Some(PAUSE_CONTENT_TYPE));
         assert_eq!(made[1].attributes.metadata, BTreeMap::new());
+    }
+
+    #[test]
+    fn an_output_is_no_pause() {
+        let pause = types::Output { content_type: Some(PAUSE_CONTENT_TYPE.into()), ..said(b"") };
+        let failure = decided(vec![said(b""), pause], types::Next::Continue).unwrap_err();
+        assert!(matches!(failure, Failure::Output { line: 2, .. }));
     }
 
     #[test]
