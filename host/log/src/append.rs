@@ -11,18 +11,21 @@ use futures::TryStreamExt as _;
 use futures::future::try_join_all;
 use serde_json::value::RawValue;
 
+use crate::arrival::Arrival;
 use crate::bucket::Bucket;
 use crate::entry::{Attributes, Draft, Entry, Event};
 use crate::error::Error;
+use crate::last_step::{Ended, LastStep, OutboxItem};
 use crate::layout;
+use crate::outbox::{Addressed, Outgoing};
 use crate::put::Put;
 use crate::session_id::SessionId;
-use crate::snapshot::{Ended, Format, LastStep, Snapshot, SnapshotKind, State};
+use crate::snapshot::{Format, Snapshot, SnapshotKind, State};
 use crate::timestamp::Timestamp;
 use crate::vector::{NewNode, Vector};
 
 /// How often an append starts again from a new tip before it gives up.
-const ATTEMPTS: u32 = 1000;
+pub(crate) const ATTEMPTS: u32 = 1000;
 /// The longest pause of a pusher that lost a version.
 const LONGEST_PAUSE_MS: u64 = 200;
 
@@ -33,6 +36,8 @@ pub struct Step {
     pub basis: Snapshot,
     /// Its outputs, in order.
     pub outputs: Vec<Draft>,
+    /// Its outputs that go elsewhere, in order. [`Bucket::deliver`] delivers them.
+    pub outbox: Vec<Outgoing>,
     /// How it ended.
     pub end: StepEnd,
     /// What the handler could see: written into the checkpoint.
@@ -50,14 +55,22 @@ pub enum StepEnd {
     Sleep(u64),
 }
 
+/// How an append that looks for what it appends ended.
+pub(crate) struct Appended {
+    /// The version that it made; the tip, if that held all of it already.
+    pub(crate) snapshot: Snapshot,
+    /// Whether nothing was appended, as all of it was there.
+    pub(crate) repeated: bool,
+}
+
 /// A version in the making.
-struct Next {
+pub(crate) struct Next {
     kind: SnapshotKind,
     created: Timestamp,
     objects: Vec<Entry>,
     log: Vector,
     nodes: Vec<NewNode>,
-    last: LastStep,
+    pub(crate) last: LastStep,
     step: Option<Box<RawValue>>,
     trace: Option<Box<RawValue>>,
 }
@@ -67,8 +80,8 @@ impl Bucket {
     /// that is known to exist.
     ///
     /// # Errors
-    /// [`Error::SessionNotFound`], [`Error::EntryTooLong`], [`Error::NewerWriter`],
-    /// [`Error::Unknown`], [`Error::Contended`] or [`Error::Store`].
+    /// [`Error::SessionNotFound`], [`Error::SessionRemoved`], [`Error::EntryTooLong`],
+    /// [`Error::NewerWriter`], [`Error::Unknown`], [`Error::Contended`] or [`Error::Store`].
     pub async fn push(
         &self,
         session: &SessionId,
@@ -76,36 +89,58 @@ impl Bucket {
         drafts: &[Draft],
     ) -> Result<Snapshot, Error> {
         let entries = self.store_drafts(drafts).await?;
-        let mut tip = self.tip(session, hint).await?;
+        let tip = self.tip(session, hint).await?;
+        Ok(self.append_arrival(tip, Arrival::new(entries)).await?.snapshot)
+    }
+
+    /// Appends what `tip`, or the tip that follows it, does not hold yet.
+    pub(crate) async fn append_arrival(
+        &self,
+        mut tip: Snapshot,
+        mut arrival: Arrival,
+    ) -> Result<Appended, Error> {
+        let session = tip.session;
         let mut pause_ms = 2;
         for _ in 0..ATTEMPTS {
+            if arrival.is_held_by(self, &tip).await? {
+                return Ok(Appended { snapshot: tip, repeated: true });
+            }
             let kind = match tip.state() {
                 State::Due => SnapshotKind::Provisional,
                 State::Sleeping { .. } | State::AtRest => SnapshotKind::Checkpoint,
             };
-            if let Some(made) = self.try_extend(&tip, self.appended(&tip, kind, &entries)).await? {
-                return Ok(made);
+            let next = self.appended(&tip, kind, arrival.entries());
+            if let Some(snapshot) = self.try_extend(&tip, next).await? {
+                return Ok(Appended { snapshot, repeated: false });
             }
             self.pause(Duration::from_millis(pause_ms)).await;
             pause_ms = (pause_ms * 2).min(LONGEST_PAUSE_MS);
-            tip = self.tip(session, Some(tip.version + 1)).await?;
+            tip = self.tip(&session, Some(tip.version + 1)).await?;
         }
-        Err(Error::Contended { session: *session, attempts: ATTEMPTS })
+        Err(Error::Contended { session, attempts: ATTEMPTS })
     }
 
     /// Commits a step: one checkpoint with the log it saw, its outputs, and what arrived meanwhile.
+    /// What it sends elsewhere is in the checkpoint's outbox then, and [`Bucket::deliver`] delivers
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Superseded`] if another step was committed since; otherwise as [`Bucket::push`].
+    /// [`Error::Superseded`] if another step was committed since; [`Error::OutboxTarget`] if an
+    /// output cannot go where it should; [`Error::OutboxUndelivered`] if the step began before the
+    /// last one's outbox was delivered; otherwise as [`Bucket::push`].
     pub async fn commit_step(&self, step: &Step) -> Result<Snapshot, Error> {
-        let outputs = self.store_drafts(&step.outputs).await?;
         let session = step.basis.session;
+        if !step.basis.last.outbox.is_empty() {
+            return Err(Error::OutboxUndelivered { session, version: step.basis.version });
+        }
+        let outbox = self.address(session, &step.outbox).await?;
+        let outputs = self.store_drafts(&step.outputs).await?;
         let mut tip = step.basis.clone();
         for _ in 0..ATTEMPTS {
             if tip.last.version != step.basis.last.version {
                 return Err(Error::Superseded { session, version: tip.last.version });
             }
-            let next = self.stepped(&tip, step, &outputs).await?;
+            let next = self.stepped(&tip, step, &outputs, &outbox).await?;
             if let Some(made) = self.try_extend(&tip, next).await? {
                 return Ok(made);
             }
@@ -150,7 +185,7 @@ impl Bucket {
     }
 
     /// The version after `tip` with entries appended and all else as it was.
-    fn appended(&self, tip: &Snapshot, kind: SnapshotKind, entries: &[Entry]) -> Next {
+    pub(crate) fn appended(&self, tip: &Snapshot, kind: SnapshotKind, entries: &[Entry]) -> Next {
         let (mut log, mut nodes) = (tip.log.clone(), Vec::new());
         log.append(entries.iter().cloned(), &mut nodes);
         Next {
@@ -167,7 +202,13 @@ impl Bucket {
 
     /// The version after `tip` with a step's outputs, put behind what the step saw and before what
     /// has arrived since.
-    async fn stepped(&self, tip: &Snapshot, step: &Step, outputs: &[Entry]) -> Result<Next, Error> {
+    async fn stepped(
+        &self,
+        tip: &Snapshot,
+        step: &Step,
+        outputs: &[Entry],
+        outbox: &[Addressed<'_>],
+    ) -> Result<Next, Error> {
         let seen = step.basis.log.count();
         let arrived: Vec<Entry> =
             self.entries(&tip.log, seen..tip.log.count(), None).try_collect().await?;
@@ -180,8 +221,13 @@ impl Bucket {
             StepEnd::Pause => Ended::Pause,
             StepEnd::Sleep(ms) => Ended::Sleep(created.plus_millis(ms)),
         };
-        let added = outputs.len() as u64;
-        let last = LastStep { version: tip.version + 1, seen, added, ended, outbox: None };
+        let (added, version) = (outputs.len() as u64, tip.version + 1);
+        let outbox: Vec<OutboxItem> = outbox
+            .iter()
+            .zip(0..)
+            .map(|(output, index)| output.item(tip.session, version, created, index))
+            .collect::<Result<_, _>>()?;
+        let last = LastStep { version, seen, added, ended, outbox };
         Ok(Next {
             kind: SnapshotKind::Checkpoint,
             created,
@@ -195,10 +241,14 @@ impl Bucket {
     }
 
     /// Makes the version after `tip`; `None` if another writer was first.
-    async fn try_extend(&self, tip: &Snapshot, next: Next) -> Result<Option<Snapshot>, Error> {
+    pub(crate) async fn try_extend(
+        &self,
+        tip: &Snapshot,
+        next: Next,
+    ) -> Result<Option<Snapshot>, Error> {
         tip.check_writable()?;
         let snapshot = Snapshot {
-            format: Format::CURRENT,
+            format: Format::PLAIN,
             digest: tip.digest,
             nonce: self.nonce(),
             session: tip.session,

@@ -1,6 +1,7 @@
 //! A bucket: an object store, and the objects in it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -8,6 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{GetOptions, GetResult, ObjectStore, ObjectStoreExt as _};
 
+use crate::collect::GRACE;
 use crate::digest::{Digest, Hasher};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -20,6 +22,7 @@ pub struct Bucket {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) tips: TipLookup,
     pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) grace: Duration,
 }
 
 /// An object that is being read.
@@ -39,7 +42,7 @@ impl Bucket {
         tips: TipLookup,
         environment: Arc<dyn Environment>,
     ) -> Self {
-        Self { store, tips, environment }
+        Self { store, tips, environment, grace: GRACE }
     }
 
     /// The store below.

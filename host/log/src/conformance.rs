@@ -6,9 +6,13 @@
 
 mod append;
 mod chain;
+mod difference;
 mod fork;
 mod log;
 mod objects;
+mod once;
+mod outbox;
+mod remove;
 mod sessions;
 
 use std::fmt::Debug;
@@ -54,13 +58,19 @@ pub async fn run(bucket: &Bucket) -> Result<(), Failure> {
         bucket.store.clone(),
         bucket.tips.clone(),
         clock.clone() as Arc<dyn Environment>,
-    );
+    )
+    .with_grace(bucket.grace);
     let suite = Suite { bucket, clock };
     objects::check(&suite).await?;
+    // Before the clock is far ahead of the store's own.
+    remove::check(&suite).await?;
     sessions::check(&suite).await?;
     append::check(&suite).await?;
     log::check(&suite).await?;
-    fork::check(&suite).await
+    fork::check(&suite).await?;
+    difference::check(&suite).await?;
+    once::check(&suite).await?;
+    outbox::check(&suite).await
 }
 
 /// What the parts of the suite share.

@@ -73,6 +73,7 @@ pub struct Entry {
     event: Event,
     attributes: Attributes,
     origin: Option<Origin>,
+    id: Option<String>,
     data: Option<Bytes>,
 }
 
@@ -96,6 +97,8 @@ struct Record<'a> {
     metadata: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
     data: Option<std::borrow::Cow<'a, str>>,
 }
@@ -116,6 +119,8 @@ pub struct Draft {
     pub event: Event,
     /// Where it came from, if another session's step wrote it.
     pub origin: Option<Origin>,
+    /// What whoever pushes it recognises it by: [`Bucket::push_once`](crate::Bucket::push_once).
+    pub id: Option<String>,
 }
 
 impl Draft {
@@ -136,6 +141,11 @@ impl Draft {
     /// # Errors
     /// [`Error::EntryTooLong`] past [`MAX_ENTRY_LEN`].
     pub fn build(&self) -> Result<Entry, Error> {
+        self.build_hashed(Digest::of(&self.body))
+    }
+
+    /// The canonical entry of a body whose digest is known already.
+    pub(crate) fn build_hashed(&self, hash: Digest) -> Result<Entry, Error> {
         let text = |value: &Option<String>| value.clone().filter(|v| !v.is_empty());
         let attributes = Attributes {
             name: text(&self.attributes.name),
@@ -145,7 +155,7 @@ impl Draft {
             metadata: self.attributes.metadata.clone(),
         };
         let record = Record {
-            hash: Digest::of(&self.body),
+            hash,
             size: self.body.len() as u64,
             event: self.event,
             name: attributes.name.clone(),
@@ -154,6 +164,7 @@ impl Draft {
             schema_url: attributes.schema_url.clone(),
             metadata: attributes.metadata.clone(),
             origin: self.origin,
+            id: self.id.clone(),
             data: self.is_inline().then(|| BASE64.encode(&self.body).into()),
         };
         let line = serde_json::to_vec(&record).map_err(|source| Error::Encode { source })?;
@@ -167,6 +178,7 @@ impl Draft {
             event: self.event,
             attributes,
             origin: self.origin,
+            id: record.id,
             data: self.is_inline().then(|| self.body.clone()),
         })
     }
@@ -205,8 +217,8 @@ impl Entry {
             schema_url: record.schema_url,
             metadata: record.metadata,
         };
-        let (hash, size, event, origin) = (record.hash, record.size, record.event, record.origin);
-        Ok(Self { line, hash, size, event, attributes, origin, data })
+        let Record { hash, size, event, origin, id, .. } = record;
+        Ok(Self { line, hash, size, event, attributes, origin, id, data })
     }
 
     /// The canonical bytes: one JSON object, no line break.
@@ -243,6 +255,12 @@ impl Entry {
     #[must_use]
     pub fn origin(&self) -> Option<Origin> {
         self.origin
+    }
+
+    /// What whoever pushed it recognises it by, if it was pushed so.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 
     /// The body, where the entry itself holds it.
@@ -289,6 +307,23 @@ mod tests {
             )
         );
         assert_eq!(Entry::parse(entry.line().clone()).unwrap(), entry);
+    }
+
+    #[test]
+    fn origin_and_id_come_before_the_body() {
+        let session = "019abc12-3456-789a-bcde-f0123456789a".parse().unwrap();
+        let origin = Some(Origin { session, version: 3, index: 1 });
+        let id = Some("a \"b\"".to_owned());
+        let draft = Draft { origin, id, ..Draft::push(&b"x"[..], Attributes::default()) };
+        let entry = draft.build().unwrap();
+        let text = std::str::from_utf8(entry.line()).unwrap();
+        let expected = concat!(
+            r#""size":1,"origin":{"session":"019abc12-3456-789a-bcde-f0123456789a","#,
+            r#""version":3,"index":1},"id":"a \"b\"","data":"eA=="}"#
+        );
+        assert!(text.ends_with(expected), "{text}");
+        let parsed = Entry::parse(entry.line().clone()).unwrap();
+        assert_eq!((parsed.origin(), parsed.id()), (origin, Some("a \"b\"")));
     }
 
     #[test]

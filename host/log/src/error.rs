@@ -24,11 +24,19 @@ pub enum Error {
     InvalidEntry { reason: String },
     #[error("an entry of {len} bytes is over the limit of {limit}: shorten its name or metadata")]
     EntryTooLong { len: usize, limit: usize },
+    #[error("`{id}` cannot identify a push: use 1 to {limit} bytes of text")]
+    InvalidPushId { id: String, limit: usize },
+    #[error("`{id}` was pushed into session {session} before, with other content")]
+    PushIdTaken { session: SessionId, id: String },
+    #[error("an output cannot go to session {session}: {reason}")]
+    OutboxTarget { session: SessionId, reason: &'static str },
     #[error("cannot be written as JSON")]
     Encode { source: serde_json::Error },
 
     #[error("session {session} is not in this bucket")]
     SessionNotFound { session: SessionId },
+    #[error("session {session} was removed")]
+    SessionRemoved { session: SessionId },
     #[error("session {session} has no version {version}: its newest is {tip}")]
     VersionNotFound { session: SessionId, version: u64, tip: u64 },
     #[error("object {hash} is not in this bucket")]
@@ -51,6 +59,8 @@ pub enum Error {
         "another step was committed first (version {version} of session {session}): this step's outputs were dropped"
     )]
     Superseded { session: SessionId, version: u64 },
+    #[error("version {version} of session {session} has outputs that are to be delivered first")]
+    OutboxUndelivered { session: SessionId, version: u64 },
     #[error("session {session} exists already")]
     SessionExists { session: SessionId },
     #[error(
@@ -62,6 +72,8 @@ pub enum Error {
         "whether `{key}` was written is unknown: the store did not say, and repeating the write did not settle it"
     )]
     Unknown { key: String, source: StoreError },
+    #[error("`{key}` cannot be kept: a collection is deleting it, and came to no end")]
+    Collecting { key: String },
     #[error("cannot {action} `{key}`")]
     Store { action: &'static str, key: String, source: StoreError },
 }
@@ -98,19 +110,24 @@ impl Error {
             | Self::InvalidTimestamp { .. }
             | Self::InvalidRefName { .. }
             | Self::InvalidEntry { .. }
+            | Self::InvalidPushId { .. }
+            | Self::PushIdTaken { .. }
+            | Self::OutboxTarget { .. }
             | Self::NewerFormat { .. }
             | Self::NewerWriter { .. } => Kind::Invalid,
             Self::EntryTooLong { .. } => Kind::Limit,
             Self::SessionNotFound { .. }
+            | Self::SessionRemoved { .. }
             | Self::VersionNotFound { .. }
             | Self::ObjectNotFound { .. }
             | Self::RefNotFound { .. } => Kind::NotFound,
             Self::Corrupt { .. } => Kind::Corrupt,
-            Self::Superseded { .. } | Self::SessionExists { .. } | Self::Contended { .. } => {
-                Kind::Conflict
-            }
+            Self::Superseded { .. }
+            | Self::OutboxUndelivered { .. }
+            | Self::SessionExists { .. }
+            | Self::Contended { .. } => Kind::Conflict,
             Self::Unknown { .. } => Kind::Unknown,
-            Self::Store { .. } => Kind::Unavailable,
+            Self::Store { .. } | Self::Collecting { .. } => Kind::Unavailable,
             Self::Encode { .. } => Kind::Internal,
         }
     }

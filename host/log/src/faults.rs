@@ -5,8 +5,10 @@
 
 mod schedule;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -15,8 +17,8 @@ use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedLis
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
-    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
-    Result,
+    ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions,
+    PutPayload, PutResult, Result,
 };
 
 pub use schedule::{Action, Calm, CrashAt, Dice, Fate, Operation, Rates, Schedule, Seeded};
@@ -26,7 +28,18 @@ pub use schedule::{Action, Calm, CrashAt, Dice, Fate, Operation, Rates, Schedule
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     schedule: Arc<dyn Schedule>,
+    clock: Option<Clock>,
     shared: Arc<Mutex<Shared>>,
+}
+
+/// What the store's own clock shows, in milliseconds since the epoch.
+#[derive(Clone)]
+struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
 }
 
 /// A write that took effect.
@@ -36,12 +49,16 @@ pub struct Write {
     pub key: Path,
     /// How many bytes.
     pub len: u64,
+    /// Whether nothing was there before.
+    pub created: bool,
 }
 
 #[derive(Default, Debug)]
 struct Shared {
     late: Vec<LatePut>,
     writes: Vec<Write>,
+    /// When each key was written, by the store's own clock.
+    modified_ms: HashMap<Path, u64>,
 }
 
 /// A create that was answered with an error and has yet to reach the store.
@@ -56,7 +73,14 @@ impl FaultyStore {
     /// A store that hands to `inner` what `schedule` lets through.
     #[must_use]
     pub fn new(inner: Arc<dyn ObjectStore>, schedule: Arc<dyn Schedule>) -> Self {
-        Self { inner, schedule, shared: Arc::default() }
+        Self { inner, schedule, clock: None, shared: Arc::default() }
+    }
+
+    /// The same store with a clock of its own, in milliseconds since the epoch, from which times of
+    /// modification are taken.
+    #[must_use]
+    pub fn with_clock(&self, now_ms: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self { clock: Some(Clock(Arc::new(now_ms))), ..self.clone() }
     }
 
     /// The same store as another client sees it, one with its own schedule.
@@ -125,9 +149,35 @@ impl FaultyStore {
         options: PutOptions,
     ) -> Result<PutResult> {
         let len = payload.content_length() as u64;
+        let created = matches!(options.mode, PutMode::Create);
         let result = self.inner.put_opts(key, payload, options).await?;
-        self.shared().writes.push(Write { key: key.clone(), len });
+        let now_ms = self.clock.as_ref().map(|clock| clock.0());
+        let mut shared = self.shared();
+        shared.writes.push(Write { key: key.clone(), len, created });
+        if let Some(now_ms) = now_ms {
+            shared.modified_ms.insert(key.clone(), now_ms);
+        }
         Ok(result)
+    }
+
+    /// What the store says of a key, with the time of its own clock.
+    fn timed(&self, mut meta: ObjectMeta) -> ObjectMeta {
+        if let Some(ms) = self.shared().modified_ms.get(&meta.location) {
+            meta.last_modified = (std::time::UNIX_EPOCH + Duration::from_millis(*ms)).into();
+        }
+        meta
+    }
+
+    async fn delete_one(&self, location: Path) -> Result<Path> {
+        let operation = Operation { action: Action::Delete, key: &location };
+        let fate = self.before(operation).await;
+        let result = match fate {
+            Fate::Pass | Fate::DoneButHangs => self.inner.delete(&location).await,
+            Fate::DoneButFails => self.inner.delete(&location).await.and(Err(fault())),
+            _ => Err(fault()),
+        };
+        self.after(operation, fate).await;
+        result.map(|()| location)
     }
 }
 
@@ -181,6 +231,7 @@ impl ObjectStore for FaultyStore {
             Fate::Cut if !options.head => self.inner.get_opts(location, options).await.map(cut),
             _ => Err(fault()),
         };
+        let result = result.map(|read| GetResult { meta: self.timed(read.meta.clone()), ..read });
         self.after(operation, fate).await;
         result
     }
@@ -189,7 +240,13 @@ impl ObjectStore for FaultyStore {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        let store = self.clone();
+        locations
+            .and_then(move |location| {
+                let store = store.clone();
+                async move { store.delete_one(location).await }
+            })
+            .boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -199,9 +256,13 @@ impl ObjectStore for FaultyStore {
             let operation = Operation { action: Action::List, key: &key };
             let fate = store.before(operation).await;
             let listed = store.inner.list(prefix.as_ref());
+            let listed = listed.map_ok({
+                let store = store.clone();
+                move |meta| store.timed(meta)
+            });
             store.after(operation, fate).await;
             match fate {
-                Fate::Pass => Ok(listed),
+                Fate::Pass => Ok(listed.boxed()),
                 Fate::Cut => {
                     Ok(listed.take(1).chain(futures::stream::iter([Err(fault())])).boxed())
                 }
@@ -220,6 +281,10 @@ impl ObjectStore for FaultyStore {
             Fate::Pass => self.inner.list_with_delimiter(prefix).await,
             _ => Err(fault()),
         };
+        let result = result.map(|mut listed| {
+            listed.objects = listed.objects.into_iter().map(|meta| self.timed(meta)).collect();
+            listed
+        });
         self.after(operation, fate).await;
         result
     }

@@ -10,11 +10,19 @@ use crate::session_id::SessionId;
 pub const SESSIONS: &str = "sessions";
 /// The root of all names.
 pub const REFS: &str = "refs";
+/// The root of all objects.
+pub const OBJECTS: &str = "objects";
+/// The root of the names of components.
+pub const HANDLERS: &str = "handlers";
+/// Where collections announce what they are about to delete.
+pub const SWEEPS: &str = "gc";
+/// The end of the key that says that a session was removed.
+pub(crate) const REMOVED_SUFFIX: &str = ".removed";
 
 /// The key of an object.
 #[must_use]
 pub fn object(hash: &Digest) -> Path {
-    Path::from(format!("objects/{hash}"))
+    Path::from(format!("{OBJECTS}/{hash}"))
 }
 
 /// The folder of a session, which follows from its id alone.
@@ -24,6 +32,12 @@ pub fn session(id: &SessionId) -> Path {
     Path::from(format!(
         "{SESSIONS}/year={year:04}/month={month:02}/day={day:02}/hour={hour:02}/{id}"
     ))
+}
+
+/// The key that says to listings that a session was removed: a file beside its folder.
+#[must_use]
+pub fn removed(id: &SessionId) -> Path {
+    Path::from(format!("{}{REMOVED_SUFFIX}", session(id)))
 }
 
 /// The key of a session's manifest.

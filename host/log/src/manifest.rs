@@ -50,7 +50,7 @@ impl Manifest {
         metadata: BTreeMap<String, String>,
     ) -> Self {
         let created = session.created();
-        Self { format: Format::CURRENT, session, created, parent, handler, metadata }
+        Self { format: Format::PLAIN, session, created, parent, handler, metadata }
     }
 
     pub(crate) fn to_line(&self) -> Result<bytes::Bytes, Error> {
@@ -61,7 +61,7 @@ impl Manifest {
 }
 
 impl Bucket {
-    /// Reads a session's manifest.
+    /// Reads a session's manifest; a removed session still has it.
     ///
     /// # Errors
     /// [`Error::SessionNotFound`], [`Error::Corrupt`], [`Error::NewerFormat`] or [`Error::Store`].

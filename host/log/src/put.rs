@@ -3,7 +3,11 @@
 //! A time-out, a 409, a 429 or an `AlreadyExists` after a retried 5xx does not say whether the bytes
 //! were written. Identical bytes are sent to the same key until the key is occupied, and what is
 //! there is compared: a snapshot carries its writer's nonce, so equal bytes are our own.
+//!
+//! A store is best handed in so that it sends a create once and leaves repeating it to this module:
+//! of several attempts made further down, only the last one's error comes up.
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +21,13 @@ use crate::error::Error;
 const ATTEMPTS: u32 = 8;
 /// The pause before the first repetition; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// As how many attempts one counts that ran into a time-out: it has waited long enough already.
+const TIMEOUT_ATTEMPTS: u32 = 4;
+
+/// Found among the causes of a store's error: of this write, nothing was sent.
+#[derive(thiserror::Error, Debug)]
+#[error(transparent)]
+pub struct NotSent(pub object_store::Error);
 
 /// How a put-if-absent ended.
 pub(crate) enum Put {
@@ -34,10 +45,13 @@ impl Bucket {
     /// [`Error::Store`] if they certainly were not.
     pub(crate) async fn put_if_absent(&self, key: &Path, bytes: &Bytes) -> Result<Put, Error> {
         let mut attempt = 0;
+        // Whether an attempt may have landed, or may still: then no later error is the last word.
+        let mut open = false;
         loop {
             let source = match self.create_key(key, bytes).await {
                 Ok(()) => return Ok(Put::Won),
                 Err(exists @ object_store::Error::AlreadyExists { .. }) => {
+                    open = true;
                     match self.get_file(key).await {
                         Ok(Some(found)) if found == *bytes => return Ok(Put::Won),
                         Ok(Some(_)) => return Ok(Put::Lost),
@@ -47,17 +61,20 @@ impl Bucket {
                         Err(other) => return Err(other),
                     }
                 }
-                // Once an attempt was left open, it may still land whatever a later one meets.
-                Err(source) if attempt == 0 && is_definite(&source) => {
+                Err(source) if !open && is_definite(&source) => {
                     return Err(Error::store("write", key, source));
                 }
-                Err(source) => source,
+                Err(source) => {
+                    open |= !has_cause::<NotSent>(&source, |_| true);
+                    source
+                }
             };
-            if attempt + 1 == ATTEMPTS {
+            attempt = self.attempted(attempt, &source).await;
+            if attempt >= ATTEMPTS && open {
                 return Err(Error::Unknown { key: key.to_string(), source });
+            } else if attempt >= ATTEMPTS {
+                return Err(Error::store("write", key, source));
             }
-            self.pause(FIRST_PAUSE * 2_u32.pow(attempt)).await;
-            attempt += 1;
         }
     }
 
@@ -75,19 +92,31 @@ impl Bucket {
                 // may come to nothing: only a look tells.
                 Err(exists @ object_store::Error::AlreadyExists { .. }) => {
                     match self.store.head(key).await {
-                        Ok(_) => return Ok(()),
+                        Ok(found) => return self.keep_young(key, &bytes, &found).await,
                         Err(object_store::Error::NotFound { .. }) => exists,
                         Err(source) => source,
                     }
                 }
                 Err(source) => source,
             };
-            if attempt + 1 >= ATTEMPTS || is_definite(&source) {
+            if is_definite(&source) {
                 return Err(Error::store("write", key, source));
             }
-            self.pause(FIRST_PAUSE * 2_u32.pow(attempt)).await;
-            attempt += 1;
+            attempt = self.attempted(attempt, &source).await;
+            if attempt >= ATTEMPTS {
+                return Err(Error::store("write", key, source));
+            }
         }
+    }
+
+    /// Counts an attempt that ended with this error, and pauses if there is to be another.
+    async fn attempted(&self, attempt: u32, error: &object_store::Error) -> u32 {
+        let waited = has_cause::<io::Error>(error, |io| io.kind() == io::ErrorKind::TimedOut);
+        let counted = attempt + if waited { TIMEOUT_ATTEMPTS } else { 1 };
+        if counted < ATTEMPTS {
+            self.pause(FIRST_PAUSE * 2_u32.pow(attempt)).await;
+        }
+        counted
     }
 
     async fn create_key(&self, key: &Path, bytes: &Bytes) -> Result<(), object_store::Error> {
@@ -114,26 +143,34 @@ fn is_definite(error: &object_store::Error) -> bool {
         | object_store::Error::PermissionDenied { .. }
         | object_store::Error::Unauthenticated { .. }
         | object_store::Error::UnknownConfigurationKey { .. } => true,
-        other => {
-            let mut source = std::error::Error::source(other);
-            while let Some(error) = source {
-                if let Some(io) = error.downcast_ref::<std::io::Error>() {
-                    return matches!(
-                        io.kind(),
-                        Io::StorageFull
-                            | Io::QuotaExceeded
-                            | Io::ReadOnlyFilesystem
-                            | Io::PermissionDenied
-                            | Io::NotADirectory
-                            | Io::NotFound
-                            | Io::FileTooLarge
-                            | Io::InvalidInput
-                            | Io::InvalidFilename
-                    );
-                }
-                source = error.source();
-            }
-            false
-        }
+        other => has_cause::<io::Error>(other, |io| {
+            matches!(
+                io.kind(),
+                Io::StorageFull
+                    | Io::QuotaExceeded
+                    | Io::ReadOnlyFilesystem
+                    | Io::PermissionDenied
+                    | Io::NotADirectory
+                    | Io::NotFound
+                    | Io::FileTooLarge
+                    | Io::InvalidInput
+                    | Io::InvalidFilename
+            )
+        }),
     }
+}
+
+/// Whether the first of an error's causes of this type is such a one.
+fn has_cause<E: std::error::Error + 'static>(
+    error: &object_store::Error,
+    such: impl Fn(&E) -> bool,
+) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        if let Some(found) = cause.downcast_ref::<E>() {
+            return such(found);
+        }
+        source = cause.source();
+    }
+    false
 }

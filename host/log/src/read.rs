@@ -119,7 +119,7 @@ impl Bucket {
         .boxed()
     }
 
-    async fn children_of(&self, node: &NodeRef) -> Result<Vec<NodeRef>, Error> {
+    pub(crate) async fn children_of(&self, node: &NodeRef) -> Result<Vec<NodeRef>, Error> {
         let bytes = self.node_bytes(&node.hash).await?;
         check_full(&node.hash, lines(&bytes).count())?;
         let level = node.level - 1;
@@ -133,7 +133,11 @@ impl Bucket {
         Ok(children)
     }
 
-    async fn leaf(&self, hash: &Digest, cache: Option<&NodeCache>) -> Result<Arc<[Entry]>, Error> {
+    pub(crate) async fn leaf(
+        &self,
+        hash: &Digest,
+        cache: Option<&NodeCache>,
+    ) -> Result<Arc<[Entry]>, Error> {
         if let Some(leaf) = cache.and_then(|cache| cache.get(hash)) {
             return Ok(leaf);
         }

@@ -20,6 +20,15 @@ use crate::vector::Vector;
 /// How many leaves are read at a time.
 const PARALLEL: usize = 8;
 
+/// Which leaves a search checks against their hashes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Those it takes something from.
+    Matching,
+    /// All that it reads: where it matters that something is *not* there.
+    All,
+}
+
 impl Bucket {
     /// The newest entry of each object of `log` whose 64 hexadecimal digits begin with `prefix`, at
     /// most `limit` objects. With all 64 digits given, the search ends at the first.
@@ -44,7 +53,8 @@ impl Bucket {
         if log.tail().iter().rev().any(&mut take) {
             return Ok(found);
         }
-        let mut leaves = self.leaves_with(log, format!("\"hash\":\"sha256:{prefix}"));
+        let mut leaves =
+            self.leaves_with(log, &format!("\"hash\":\"sha256:{prefix}"), Check::Matching);
         while let Some(entries) = leaves.try_next().await? {
             if entries.iter().rev().any(&mut take) {
                 break;
@@ -60,11 +70,12 @@ impl Bucket {
         Ok(found)
     }
 
-    /// The leaves that hold `needle`, newest first. Only these are checked and parsed.
+    /// The leaves that hold `needle`, newest first. Only these are parsed.
     pub(crate) fn leaves_with(
         &self,
         log: &Vector,
-        needle: String,
+        needle: &str,
+        check: Check,
     ) -> BoxStream<'static, Result<Vec<Entry>, Error>> {
         let finder = Finder::new(needle.as_bytes()).into_owned();
         let bucket = self.clone();
@@ -76,7 +87,13 @@ impl Bucket {
             .try_buffered(PARALLEL)
             .try_filter_map(move |(hash, bytes)| {
                 let holds = finder.find(&bytes).is_some();
-                ready(if holds { checked(hash, &bytes).map(Some) } else { Ok(None) })
+                ready(if holds || check == Check::All {
+                    checked(hash, &bytes).and_then(|()| {
+                        if holds { parsed(hash, &bytes).map(Some) } else { Ok(None) }
+                    })
+                } else {
+                    Ok(None)
+                })
             })
             .boxed()
     }
@@ -89,11 +106,15 @@ impl Bucket {
     }
 }
 
-/// The entries of a leaf whose bytes are what its hash says.
-fn checked(hash: Digest, bytes: &Bytes) -> Result<Vec<Entry>, Error> {
-    let key = layout::object(&hash);
-    if Digest::of(bytes) != hash {
-        return Err(Error::corrupt(key, "its bytes do not match its hash"));
+/// Fails unless a leaf's bytes are what its hash says.
+fn checked(hash: Digest, bytes: &Bytes) -> Result<(), Error> {
+    if Digest::of(bytes) == hash {
+        return Ok(());
     }
-    lines(bytes).map(Entry::parse).collect::<Result<_, _>>().map_err(|e| Error::corrupt(key, e))
+    Err(Error::corrupt(layout::object(&hash), "its bytes do not match its hash"))
+}
+
+fn parsed(hash: Digest, bytes: &Bytes) -> Result<Vec<Entry>, Error> {
+    let corrupt = |error| Error::corrupt(layout::object(&hash), error);
+    lines(bytes).map(Entry::parse).collect::<Result<_, _>>().map_err(corrupt)
 }

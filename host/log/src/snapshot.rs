@@ -9,9 +9,11 @@ use crate::bucket::Bucket;
 use crate::digest::Digest;
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::last_step::{Ended, LastRecord, LastStep};
 use crate::layout;
 use crate::session_id::SessionId;
 use crate::timestamp::Timestamp;
+use crate::tombstone::Tombstone;
 use crate::vector::Vector;
 
 /// Which programs may read what was written, and which may extend it: each has to know the number.
@@ -24,12 +26,18 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// What this program writes.
-    pub(crate) const CURRENT: Self = Self { read: 1, write: 1 };
+    /// Of all documents but those below.
+    pub(crate) const PLAIN: Self = Self { read: 1, write: 1 };
+    /// Of a snapshot with an outbox, which a writer that does not know of it would drop.
+    const OUTBOX: Self = Self { read: 1, write: 2 };
+    /// Of what is left of a removed session.
+    pub(crate) const REMOVED: Self = Self { read: 2, write: 2 };
 }
 
 /// The newest format that this program can read.
-const READS: u32 = 1;
+const READS: u32 = 2;
+/// The newest format that this program can write.
+const WRITES: u32 = 2;
 
 /// Parses a document of ours, telling a newer format from damage whatever else it changed.
 pub(crate) fn parse_readable<'a, T: Deserialize<'a>>(
@@ -62,38 +70,10 @@ pub enum SnapshotKind {
     Provisional,
 }
 
-/// How a step ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// With events, and nothing that stops the handler from going on.
-    No,
-    /// With a pause: the session rests until something is pushed.
-    Pause,
-    /// With a sleep until this time.
-    Sleep(Timestamp),
-    /// Without an entry of its own.
-    Empty,
-}
-
-/// The last step of a session.
-#[derive(Clone, Debug)]
-pub struct LastStep {
-    /// The version of its checkpoint.
-    pub version: u64,
-    /// How many entries it saw.
-    pub seen: u64,
-    /// How many entries it added.
-    pub added: u64,
-    /// How it ended.
-    pub ended: Ended,
-    /// What it sends elsewhere and is not delivered yet.
-    pub outbox: Option<Box<RawValue>>,
-}
-
 /// What a session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// A step.
+    /// A step, or that the last step's outbox is delivered.
     Due,
     /// A point in time, or a push.
     Sleeping {
@@ -148,65 +128,19 @@ struct Record<'a> {
     objects: Vec<&'a RawValue>,
     #[serde(borrow)]
     log: &'a RawValue,
-    last: LastRecord,
+    #[serde(borrow)]
+    last: LastRecord<'a>,
     #[serde(default)]
     step: Option<Box<RawValue>>,
     #[serde(default)]
     trace: Option<Box<RawValue>>,
 }
 
-/// The persisted form of [`LastStep`]; the field order is the persisted order.
-#[derive(Serialize, Deserialize)]
-struct LastRecord {
-    version: u64,
-    n: u64,
-    k: u64,
-    ended: EndedRecord,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    wake: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    outbox: Option<Box<RawValue>>,
-}
-
-#[derive(Serialize, Deserialize, Clone, Copy)]
-#[serde(rename_all = "lowercase")]
-enum EndedRecord {
-    No,
-    Pause,
-    Sleep,
-    Empty,
-}
-
-impl LastStep {
-    fn to_record(&self) -> LastRecord {
-        let (ended, wake) = match self.ended {
-            Ended::No => (EndedRecord::No, None),
-            Ended::Pause => (EndedRecord::Pause, None),
-            Ended::Sleep(until) => (EndedRecord::Sleep, Some(until)),
-            Ended::Empty => (EndedRecord::Empty, None),
-        };
-        let (version, n, k) = (self.version, self.seen, self.added);
-        LastRecord { version, n, k, ended, wake, outbox: self.outbox.clone() }
-    }
-
-    fn from_record(record: LastRecord) -> Result<Self, &'static str> {
-        let ended = match (record.ended, record.wake) {
-            (EndedRecord::No, _) => Ended::No,
-            (EndedRecord::Pause, _) => Ended::Pause,
-            (EndedRecord::Sleep, Some(until)) => Ended::Sleep(until),
-            (EndedRecord::Sleep, None) => return Err("it sleeps without a time to wake"),
-            (EndedRecord::Empty, _) => Ended::Empty,
-        };
-        let LastRecord { version, n, k, outbox, .. } = record;
-        Ok(Self { version, seen: n, added: k, ended, outbox })
-    }
-}
-
 impl Snapshot {
     /// What the session waits for: the tip alone tells.
     #[must_use]
     pub fn state(&self) -> State {
-        if self.log.count() > self.last.seen + self.last.added {
+        if self.unseen() > 0 || !self.last.outbox.is_empty() {
             return State::Due;
         }
         match self.last.ended {
@@ -236,7 +170,7 @@ impl Snapshot {
 
     /// Fails if this program would lose something by extending the session.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
-        let supported = Format::CURRENT.write;
+        let supported = WRITES;
         if self.format.write > supported {
             let (session, found) = (self.session, self.format.write);
             return Err(Error::NewerWriter { session, found, supported });
@@ -246,6 +180,8 @@ impl Snapshot {
 
     /// The persisted bytes: one line of JSON with its line break. Sets the digest.
     pub(crate) fn seal(&mut self) -> Result<Bytes, Error> {
+        let plain = self.last.outbox.is_empty();
+        self.format = if plain { Format::PLAIN } else { Format::OUTBOX };
         let mut line = Line::default();
         line.field("format", &self.format)?;
         line.field("session", &self.session)?;
@@ -258,7 +194,7 @@ impl Snapshot {
         }
         line.raw("objects", &lines_as_array(&self.objects));
         line.raw("log", &self.log.to_json());
-        line.field("last", &self.last.to_record())?;
+        line.raw("last", &self.last.to_json()?);
         if let Some(step) = &self.step {
             line.raw("step", step.get().as_bytes());
         }
@@ -273,15 +209,28 @@ impl Snapshot {
     /// Reads a snapshot from its bytes.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if they are not the snapshot that its key says; [`Error::NewerFormat`].
+    /// [`Error::Corrupt`] if they are not the snapshot that its key says; [`Error::NewerFormat`];
+    /// [`Error::SessionRemoved`] if they say that.
     pub(crate) fn parse(bytes: &Bytes, session: SessionId, version: u64) -> Result<Self, Error> {
         let key = layout::snapshot(&session, version);
         let corrupt = |reason: String| Error::corrupt(&key, reason);
-        let record: Record<'_> = parse_readable(bytes, &key, |record: &Record<'_>| record.format)?;
-        if (record.session, record.version) != (session, version) {
-            let found = format!("it is version {} of session {}", record.version, record.session);
-            return Err(corrupt(found));
-        }
+        let in_place = |its_session: SessionId, its_version: u64| {
+            let found = format!("it is version {its_version} of session {its_session}");
+            if (its_session, its_version) == (session, version) {
+                Ok(())
+            } else {
+                Err(corrupt(found))
+            }
+        };
+        let record = match parse_readable(bytes, &key, |record: &Record<'_>| record.format) {
+            Ok(record) => record,
+            Err(error) => {
+                let Some(tombstone) = Tombstone::parse(bytes, &key) else { return Err(error) };
+                in_place(tombstone.session, tombstone.version)?;
+                return Err(Error::SessionRemoved { session });
+            }
+        };
+        in_place(record.session, record.version)?;
         let entry = |raw: &&RawValue| Entry::parse(bytes.slice_ref(raw.get().as_bytes()));
         let objects: Vec<Entry> = record
             .objects
@@ -290,8 +239,7 @@ impl Snapshot {
             .collect::<Result<_, _>>()
             .map_err(|error| corrupt(error.to_string()))?;
         let log = Vector::parse(bytes, record.log).map_err(|error| corrupt(error.to_string()))?;
-        let last =
-            LastStep::from_record(record.last).map_err(|error| corrupt(error.to_string()))?;
+        let last = LastStep::from_record(bytes, record.last).map_err(corrupt)?;
         let total = last.seen.checked_add(last.added);
         if total.is_none_or(|total| total > log.count()) {
             return Err(corrupt("its last step counts more entries than its log".to_string()));
@@ -354,7 +302,7 @@ impl Bucket {
     /// Reads one version of a session; `None` if there is no such version.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::NewerFormat`] or [`Error::Store`].
+    /// [`Error::SessionRemoved`], [`Error::Corrupt`], [`Error::NewerFormat`] or [`Error::Store`].
     pub async fn snapshot(
         &self,
         session: &SessionId,

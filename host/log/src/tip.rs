@@ -25,17 +25,27 @@ impl Bucket {
     /// A session's newest snapshot. `hint` is a version that is known to exist.
     ///
     /// # Errors
-    /// [`Error::SessionNotFound`], [`Error::Corrupt`], [`Error::NewerFormat`] or [`Error::Store`].
+    /// [`Error::SessionNotFound`], [`Error::SessionRemoved`], [`Error::Corrupt`],
+    /// [`Error::NewerFormat`] or [`Error::Store`].
     pub async fn tip(&self, session: &SessionId, hint: Option<u64>) -> Result<Snapshot, Error> {
-        let newest = match &self.tips {
-            TipLookup::Page(pages) => self.newest_by_page(pages.as_ref(), session).await?,
-            TipLookup::Probe => self.newest_by_probe(session, hint.unwrap_or(0)).await?,
-        };
+        let newest = self.newest_version(session, hint).await?;
         let version = newest.ok_or(Error::SessionNotFound { session: *session })?;
         let snapshot = self.snapshot(session, version).await?;
         snapshot.ok_or_else(|| {
             Error::corrupt(layout::snapshot(session, version), "it is listed, but not there")
         })
+    }
+
+    /// The number of a session's newest version, the one that removed it included.
+    pub(crate) async fn newest_version(
+        &self,
+        session: &SessionId,
+        hint: Option<u64>,
+    ) -> Result<Option<u64>, Error> {
+        match &self.tips {
+            TipLookup::Page(pages) => self.newest_by_page(pages.as_ref(), session).await,
+            TipLookup::Probe => self.newest_by_probe(session, hint.unwrap_or(0)).await,
+        }
     }
 
     async fn newest_by_page(
@@ -80,7 +90,7 @@ impl Bucket {
     }
 
     /// Whether a session came to be: one whose creation was cut short has a manifest and no
-    /// snapshot.
+    /// snapshot. One that was removed came to be.
     ///
     /// # Errors
     /// [`Error::Store`] if the store does not answer.

@@ -68,6 +68,11 @@ struct Record<'a> {
 }
 
 impl Vector {
+    /// A log from its nodes by level and its tail, which have the shape of their number.
+    pub(crate) fn from_parts(count: u64, levels: Vec<Vec<Digest>>, tail: Vec<Entry>) -> Self {
+        Self { count, levels, tail }
+    }
+
     /// How many entries the log has.
     #[must_use]
     pub fn count(&self) -> u64 {

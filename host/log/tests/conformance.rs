@@ -6,15 +6,16 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use object_store::ObjectStore;
+use futures::{FutureExt as _, TryStreamExt as _};
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use pugmark_log::conformance::{Chain, run, verify_chain};
 use pugmark_log::faults::{Calm, CrashAt, FaultyStore, Rates, Seeded};
 use pugmark_log::{
-    Attributes, Bucket, Draft, Error, Snapshot, State, Step, StepEnd, TipLookup, object_store,
+    Attributes, Bucket, Collect, Draft, Environment as _, Error, Outgoing, Snapshot, State, Step,
+    StepEnd, Target, TipLookup, object_store,
 };
 use support::{Manual, block_on, bucket};
 
@@ -75,7 +76,13 @@ fn race(store: &Arc<dyn ObjectStore>) {
             for i in 0..PUSHES {
                 let basis = block_on(runner.tip(&session, None)).unwrap();
                 let outputs = drafts(&[&format!("step-{i}")]);
-                let step = Step { basis, outputs, end: StepEnd::Continue, record: None };
+                let step = Step {
+                    basis,
+                    outputs,
+                    outbox: Vec::new(),
+                    end: StepEnd::Continue,
+                    record: None,
+                };
                 block_on(runner.commit_step(&step)).unwrap();
             }
         });
@@ -110,7 +117,7 @@ fn push(bucket: Bucket, tip: Snapshot) -> BoxFuture<'static, Result<Snapshot, Er
 
 fn step(bucket: Bucket, basis: Snapshot) -> BoxFuture<'static, Result<Snapshot, Error>> {
     let outputs = drafts(&["s1", &"s".repeat(BIG)]);
-    let step = Step { basis, outputs, end: StepEnd::Pause, record: None };
+    let step = Step { basis, outputs, outbox: Vec::new(), end: StepEnd::Pause, record: None };
     async move { bucket.commit_step(&step).await }.boxed()
 }
 
@@ -195,4 +202,121 @@ fn a_fork_that_crashes_is_whole_or_nothing() {
         }
         forks.len() == 1
     });
+}
+
+/// A store whose clock is the environment's, so that collections see what is old.
+fn timed(environment: &Arc<Manual>) -> FaultyStore {
+    let environment = environment.clone();
+    FaultyStore::new(Arc::new(InMemory::new()), Arc::new(Calm))
+        .with_clock(move || environment.now().as_millis())
+}
+
+/// What a delivery that died at its `at`th operation left is delivered by another.
+fn crash_a_delivery(at: u64, done: bool) -> bool {
+    let environment = Manual::new(8);
+    let calm = timed(&environment);
+    let survivor = bucket(Arc::new(calm.clone()), environment.clone());
+    let dying = calm.with_schedule(Arc::new(CrashAt::new(at, done)));
+    let dying = bucket(Arc::new(dying), environment);
+    block_on(async {
+        let start = async || survivor.start(None, BTreeMap::new()).await.unwrap().session;
+        let targets = [start().await, start().await];
+        let session = start().await;
+        let basis = survivor.push(&session, None, &drafts(&["p"])).await.unwrap();
+        let send = |text: &str, target| Outgoing { draft: drafts(&[text])[0].clone(), target };
+        let outbox = vec![
+            send("t0", Target::Session(targets[0])),
+            send(&"f".repeat(BIG), Target::Fork),
+            send("t1", Target::Session(targets[1])),
+            send("u0", Target::Session(targets[0])),
+        ];
+        let step = Step { basis, outputs: Vec::new(), outbox, end: StepEnd::Pause, record: None };
+        let tip = survivor.commit_step(&step).await.unwrap();
+        let died = dying.deliver(tip).now_or_never().is_none();
+        let tip = survivor.tip(&session, None).await.unwrap();
+        assert_eq!(tip.state() == State::Due, !tip.last.outbox.is_empty());
+        let tip = survivor.deliver(tip).await.unwrap();
+        assert_eq!((tip.state(), tip.last.outbox.len()), (State::AtRest, 0));
+        let children = survivor.children(&session).await.unwrap();
+        assert_eq!(children.len(), 1);
+        for (id, entries) in [(targets[0], 2), (targets[1], 1), (children[0], 2), (session, 1)] {
+            assert_eq!(verify_chain(&survivor, &id).await.unwrap().log.len(), entries);
+        }
+        died
+    })
+}
+
+#[test]
+fn a_delivery_that_crashes_is_finished_by_another() {
+    for done in [false, true] {
+        let operations = (0..10_000).take_while(|at| crash_a_delivery(*at, done)).count();
+        assert!(operations > 10, "{operations} operations");
+    }
+}
+
+/// A session, a fork of it and an orphan; the session is removed and collected by one that dies at
+/// its `at`th operation, then by another.
+fn crash_a_removal(at: u64, done: bool) -> bool {
+    let environment = Manual::new(9);
+    let calm = timed(&environment);
+    let survivor = bucket(Arc::new(calm.clone()), environment.clone());
+    let dying = calm.with_schedule(Arc::new(CrashAt::new(at, done)));
+    let dying = bucket(Arc::new(dying), environment.clone());
+    let collect = |bucket: Bucket| async move {
+        bucket.collect(Collect { dry_run: false }).try_collect::<Vec<_>>().await.unwrap()
+    };
+    block_on(async {
+        let session = survivor.start(None, BTreeMap::new()).await.unwrap().session;
+        let big = "shared".repeat(BIG);
+        let point = survivor.push(&session, None, &drafts(&["p1", &big])).await.unwrap();
+        let child = survivor.fork(&point, &drafts(&["seed"])).await.unwrap().session;
+        survivor.push(&session, None, &drafts(&[&"own".repeat(BIG)])).await.unwrap();
+        survivor.put_object("orphan".repeat(BIG).into()).await.unwrap();
+        let died = dying.remove(&session).now_or_never().is_none();
+        if !died {
+            environment.advance(25 * 3_600_000);
+        }
+        let died = died || collect(dying).now_or_never().is_none();
+        let removed = survivor.remove(&session).await.unwrap();
+        assert_eq!(removed.version, 3);
+        assert_eq!(verify_chain(&survivor, &child).await.unwrap().log.len(), 3);
+        environment.advance(25 * 3_600_000);
+        collect(survivor.clone()).await;
+        assert_eq!(verify_chain(&survivor, &child).await.unwrap().log.len(), 3);
+        assert_eq!(survivor.verify().try_collect::<Vec<_>>().await.unwrap(), []);
+        let keys = calm.list(None).map_ok(|meta| meta.location.to_string());
+        let keys: Vec<String> = keys.try_collect().await.unwrap();
+        let objects = keys.iter().filter(|key| key.starts_with("objects/")).count();
+        assert_eq!(objects, 1, "{keys:?}");
+        assert!(!keys.iter().any(|key| key.starts_with("gc/")), "{keys:?}");
+        died
+    })
+}
+
+#[test]
+fn a_removal_and_a_collection_that_crash_are_finished_by_others() {
+    for done in [false, true] {
+        let operations = (0..10_000).take_while(|at| crash_a_removal(*at, done)).count();
+        assert!(operations > 15, "{operations} operations");
+    }
+}
+
+/// A collection has looked at an old orphan and is about to delete it when a writer wants it.
+#[test]
+fn what_is_being_deleted_is_not_taken_for_granted() {
+    let environment = Manual::new(10);
+    let calm = timed(&environment);
+    let writer = bucket(Arc::new(calm.clone()), environment.clone());
+    let body = "again".repeat(BIG);
+    let orphan = block_on(writer.put_object(body.clone().into())).unwrap();
+    environment.advance(25 * 3_600_000);
+    let key = pugmark_log::layout::object(&orphan);
+    let announced = pugmark_log::object_store::path::Path::from("gc/somebody");
+    block_on(calm.put(&announced, format!("{key}\n").into())).unwrap();
+    // The writer finds it, announced: it waits until whoever announced it counts for dead.
+    let before = environment.now();
+    assert_eq!(block_on(writer.put_object(body.into())).unwrap(), orphan);
+    let waited_ms = environment.now().as_millis() - before.as_millis();
+    assert!((70_000..100_000).contains(&waited_ms), "it waited {waited_ms} ms");
+    assert!(block_on(writer.keep_object(&orphan)).unwrap());
 }

@@ -4,10 +4,14 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures::future::BoxFuture;
 use object_store::memory::InMemory;
-use pugmark_log::faults::{Calm, FaultyStore};
-use pugmark_log::{Attributes, Bucket, Draft, Snapshot, Step, StepEnd, object_store};
+use pugmark_log::faults::{Action, Calm, Fate, FaultyStore, Operation, Schedule};
+use pugmark_log::{
+    Attributes, Bucket, Draft, Outgoing, Snapshot, Step, StepEnd, Target, object_store,
+};
 use support::{Manual, block_on, bucket};
 
 /// Steps that are averaged over: as many as it takes to complete nodes of two levels.
@@ -48,7 +52,8 @@ fn bytes_of_a_step(count: u64) -> u64 {
     let before = meter.bytes();
     for number in 0..STEPS {
         let outputs = vec![event(count + number)];
-        let step = Step { basis: tip, outputs, end: StepEnd::Continue, record: None };
+        let step =
+            Step { basis: tip, outputs, outbox: Vec::new(), end: StepEnd::Continue, record: None };
         tip = block_on(meter.bucket.commit_step(&step)).unwrap();
     }
     (meter.bytes() - before) / STEPS
@@ -87,4 +92,63 @@ fn a_push_makes_one_request_to_write() {
     let before = meter.store.writes().len();
     block_on(meter.bucket.push(&tip.session, Some(tip.version), &[event(1)])).unwrap();
     assert_eq!(meter.store.writes().len() - before, 1);
+}
+
+/// Counts what is read.
+#[derive(Debug, Default)]
+struct Reads(AtomicU64);
+
+impl Schedule for Reads {
+    fn before<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Fate> {
+        if operation.action == Action::Read {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        Calm.before(operation)
+    }
+}
+
+/// What a bucket reads on the store of another while it does something.
+fn reads<F: Future>(meter: &Meter, act: impl FnOnce(Bucket) -> F) -> u64 {
+    let reads = Arc::new(Reads::default());
+    let store = meter.store.with_schedule(reads.clone());
+    block_on(act(bucket(Arc::new(store), Manual::new(9))));
+    reads.0.load(Ordering::Relaxed)
+}
+
+#[test]
+fn comparing_reads_little_of_what_is_shared() {
+    let meter = Meter::new();
+    let tip = meter.session(20_000);
+    let fork = |seed| block_on(meter.bucket.fork(&tip, &[event(seed)])).unwrap();
+    let (one, other) = (fork(1), fork(2));
+    let shared = reads(&meter, async |bucket| {
+        assert_eq!(bucket.common_prefix(&one.log, &other.log).await.unwrap(), 20_000);
+    });
+    assert_eq!(shared, 0, "both differ in their tails alone");
+    let short = meter.session(0);
+    let half: Vec<Draft> = (0..10_000).map(event).collect();
+    let short = block_on(meter.bucket.push(&short.session, None, &half)).unwrap();
+    let other: Vec<Draft> = (0..9_000).map(|i| event(1_000_000 + i)).collect();
+    let other = block_on(meter.bucket.push(&short.session, None, &other)).unwrap();
+    let deep = reads(&meter, async |bucket| {
+        assert_eq!(bucket.common_prefix(&tip.log, &other.log).await.unwrap(), 10_000);
+    });
+    // Three levels of both.
+    assert!(deep <= 6, "{deep} nodes were read");
+}
+
+#[test]
+fn a_delivery_reads_its_target_and_no_more() {
+    let meter = Meter::new();
+    let target = meter.session(20_000).session;
+    let basis = meter.session(1);
+    let outbox = vec![Outgoing { draft: event(7), target: Target::Session(target) }];
+    let end = StepEnd::Pause;
+    let step = Step { basis, outputs: vec![event(8)], outbox, end, record: None };
+    let tip = block_on(meter.bucket.commit_step(&step)).unwrap();
+    let before = meter.store.writes().len();
+    let count = reads(&meter, async |bucket| drop(bucket.deliver(tip).await.unwrap()));
+    // The tip of the target, found by probing from version 0: 0, 1, 2, and its snapshot.
+    assert!(count <= 6, "{count} reads");
+    assert_eq!(meter.store.writes().len() - before, 2, "one at the target, one that clears");
 }

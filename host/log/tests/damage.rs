@@ -41,7 +41,8 @@ fn session() -> Session {
         drafts.push(draft(large_body()));
         let basis = bucket.push(&id, None, &drafts).await.unwrap();
         let outputs = vec![draft("output")];
-        let step = Step { basis, outputs, end: StepEnd::Sleep(5), record: None };
+        let step =
+            Step { basis, outputs, outbox: Vec::new(), end: StepEnd::Sleep(5), record: None };
         bucket.commit_step(&step).await.unwrap();
         let tip = bucket.push(&id, None, &[draft("last")]).await.unwrap();
         assert_eq!((tip.version, tip.log.count()), (3, 40));
@@ -87,8 +88,13 @@ impl Session {
             }
             bucket.wake(&self.id, None).await?;
             bucket.push(&self.id, None, &[draft("x")]).await?;
-            let step =
-                Step { basis: tip.clone(), outputs: Vec::new(), end: StepEnd::Pause, record: None };
+            let step = Step {
+                basis: tip.clone(),
+                outputs: Vec::new(),
+                outbox: Vec::new(),
+                end: StepEnd::Pause,
+                record: None,
+            };
             bucket.commit_step(&step).await?;
             bucket.fork(&tip, &[]).await.map(drop)
         })

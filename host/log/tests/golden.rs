@@ -11,13 +11,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use pugmark_log::conformance::verify_chain;
+use pugmark_log::faults::{Calm, FaultyStore};
 use pugmark_log::{
-    Attributes, Bucket, Draft, Ended, Entry, Error, SessionId, Snapshot, State, Step, StepEnd,
-    Timestamp, layout, object_store,
+    Attributes, Bucket, Collect, Destination, Draft, Ended, Entry, Environment as _, Error, Origin,
+    Outgoing, SessionId, Snapshot, State, Step, StepEnd, Target, Timestamp, layout, object_store,
 };
 use serde_json::value::RawValue;
 use support::{Manual, NOON_MS, block_on, bucket};
@@ -30,11 +31,11 @@ fn read_golden(name: &str) -> Bytes {
     std::fs::read(golden(name)).unwrap_or_else(|error| panic!("{name}: {error}")).into()
 }
 
-fn get(store: &InMemory, key: &Path) -> Bytes {
+fn get(store: &Arc<dyn ObjectStore>, key: &Path) -> Bytes {
     block_on(async { store.get(key).await.unwrap().bytes().await.unwrap() })
 }
 
-fn put(store: &InMemory, key: &Path, bytes: Bytes) {
+fn put(store: &Arc<dyn ObjectStore>, key: &Path, bytes: Bytes) {
     block_on(store.put(key, bytes.into())).unwrap();
 }
 
@@ -44,7 +45,7 @@ fn draft(text: &str) -> Draft {
 
 /// A small history with one of everything.
 struct History {
-    store: Arc<InMemory>,
+    store: Arc<dyn ObjectStore>,
     bucket: Bucket,
     /// Each golden file with the key that it lies at.
     files: Vec<(&'static str, Path)>,
@@ -53,7 +54,8 @@ struct History {
 }
 
 fn history() -> History {
-    let (store, clock) = (Arc::new(InMemory::new()), Manual::new(42));
+    let clock = Manual::new(42);
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let bucket = bucket(store.clone(), clock.clone());
     let metadata: BTreeMap<String, String> =
         [("b".into(), "\u{e4}\n".into()), ("a".into(), "1".into())].into();
@@ -76,10 +78,16 @@ fn history() -> History {
         let record = RawValue::from_string(r#"{"kind":"process"}"#.into()).ok();
         let outputs = vec![draft("one"), draft("two")];
         let end = StepEnd::Continue;
-        let step = Step { basis: pushed, outputs, end, record: record.clone() };
+        let step = Step { basis: pushed, outputs, outbox: Vec::new(), end, record: record.clone() };
         let stepped = bucket.commit_step(&step).await.unwrap();
         let nap = vec![draft("nap")];
-        let sleep = Step { basis: stepped, outputs: nap, end: StepEnd::Sleep(90_000), record };
+        let sleep = Step {
+            basis: stepped,
+            outputs: nap,
+            outbox: Vec::new(),
+            end: StepEnd::Sleep(90_000),
+            record,
+        };
         let asleep = bucket.commit_step(&sleep).await.unwrap();
         clock.advance(100_000);
         let awake = bucket.wake(&root, Some(asleep.version)).await.unwrap();
@@ -107,9 +115,49 @@ fn history() -> History {
     History { store, bucket, files, root, child }
 }
 
-#[test]
-fn bytes_are_golden() {
-    let history = history();
+/// A history of what goes from session to session, and of what is removed.
+fn sent() -> History {
+    let clock = Manual::new(44);
+    let base = FaultyStore::new(Arc::new(InMemory::new()), Arc::new(Calm)).with_clock({
+        let clock = clock.clone();
+        move || clock.now().as_millis()
+    });
+    let bucket = bucket(Arc::new(base), clock.clone());
+    let (files, root, child) = block_on(async {
+        let target = bucket.start(None, BTreeMap::new()).await.unwrap().session;
+        let root = bucket.start(Some("courier".into()), BTreeMap::new()).await.unwrap().session;
+        let basis = bucket.push_once(&root, None, "order \"7\"", &[draft("go")]).await.unwrap();
+        clock.advance(1);
+        let send = |text, target| Outgoing { draft: draft(text), target };
+        let step = Step {
+            basis: basis.snapshot,
+            outputs: vec![draft("sent")],
+            outbox: vec![send("letter", Target::Session(target)), send("seed", Target::Fork)],
+            end: StepEnd::Pause,
+            record: None,
+        };
+        let stepped = bucket.commit_step(&step).await.unwrap();
+        clock.advance(1);
+        bucket.deliver(stepped).await.unwrap();
+        let child = bucket.children(&root).await.unwrap()[0];
+        clock.advance(1);
+        bucket.remove(&target).await.unwrap();
+        let files = vec![
+            ("sent-1-push.json", layout::snapshot(&root, 1)),
+            ("sent-2-step.json", layout::snapshot(&root, 2)),
+            ("sent-3-delivered.json", layout::snapshot(&root, 3)),
+            ("sent-child-manifest.json", layout::manifest(&child)),
+            ("sent-child-0.json", layout::snapshot(&child, 0)),
+            ("received-1.json", layout::snapshot(&target, 1)),
+            ("removed-2.json", layout::snapshot(&target, 2)),
+        ];
+        (files, root, child)
+    });
+    History { store: bucket.store().clone(), bucket, files, root, child }
+}
+
+/// Compares what is stored with the golden files.
+fn assert_golden(history: &History) {
     let mut differ = Vec::new();
     for (name, key) in &history.files {
         let found = get(&history.store, key);
@@ -122,10 +170,53 @@ fn bytes_are_golden() {
     assert!(differ.is_empty(), "these are not the golden bytes: {differ:?}");
 }
 
+#[test]
+fn bytes_are_golden() {
+    assert_golden(&history());
+    let history = sent();
+    assert_golden(&history);
+    // A day later, what is left of the removed session's versions.
+    let target = history.files.iter().find(|(name, _)| *name == "received-1.json").unwrap();
+    let (store, clock) = (history.store.clone(), Manual::new(45));
+    clock.advance(25 * 3_600_000);
+    let later = bucket(store.clone(), clock);
+    block_on(later.collect(Collect { dry_run: false }).try_collect::<Vec<_>>()).unwrap();
+    assert_golden(&History { files: vec![("removed-1.json", target.1.clone())], ..history });
+}
+
+#[test]
+fn what_was_sent_is_read() {
+    let history = sent();
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    for (name, key) in &history.files {
+        put(&store, key, read_golden(name));
+    }
+    let bucket = bucket(store.clone(), Manual::new(46));
+    block_on(async {
+        let stepped = bucket.snapshot_named(&history.root, 2).await.unwrap();
+        assert_eq!(stepped.state(), State::Due);
+        let [letter, seed] = &stepped.last.outbox[..] else { panic!("{stepped:?}") };
+        let Destination::Session { session: target, from: 0 } = letter.to else { panic!() };
+        assert_eq!(seed.to, Destination::Fork { child: history.child });
+        let origin = Origin { session: history.root, version: 2, index: 0 };
+        assert_eq!(letter.entry.origin(), Some(origin));
+        let pushed = bucket.snapshot_named(&history.root, 1).await.unwrap();
+        assert_eq!(pushed.objects[0].id(), Some("order \"7\""));
+        let cleared = bucket.snapshot_named(&history.root, 3).await.unwrap();
+        assert_eq!((cleared.state(), cleared.last.outbox.len()), (State::AtRest, 0));
+        let child = bucket.tip(&history.child, None).await.unwrap();
+        assert_eq!(child.objects[0].data().unwrap().as_ref(), b"seed");
+        let received = bucket.snapshot_named(&target, 1).await.unwrap();
+        assert_eq!(received.objects, std::slice::from_ref(&letter.entry));
+        let removed = bucket.snapshot_named(&target, 2).await;
+        assert!(matches!(removed, Err(Error::SessionRemoved { session }) if session == target));
+    });
+}
+
 /// The golden files put where they belong, and nothing else.
 fn old_bucket() -> History {
     let mut history = history();
-    let store = Arc::new(InMemory::new());
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     for (name, key) in &history.files {
         put(&store, key, read_golden(name));
     }
@@ -224,13 +315,13 @@ fn a_newer_format_is_told_from_damage() {
     let history = old_bucket();
     let (bucket, root) = (&history.bucket, history.root);
     let newer = |result: Result<Snapshot, Error>| match result {
-        Err(Error::NewerFormat { key, found: 2, supported: 1 }) => {
+        Err(Error::NewerFormat { key, found: 3, supported: 2 }) => {
             assert_eq!(key, layout::snapshot(&root, 6).to_string());
         }
         other => panic!("{other:?}"),
     };
     for rest in ["", r#""kind":"dream","#] {
-        edit_tip(&history, r#"{"format":{"read":1,"#, &format!("{{{rest}\"format\":{{\"read\":2,"));
+        edit_tip(&history, r#"{"format":{"read":1,"#, &format!("{{{rest}\"format\":{{\"read\":3,"));
         newer(block_on(bucket.tip(&root, None)));
         newer(block_on(bucket.push(&root, None, &[draft("x")])));
     }
@@ -245,19 +336,24 @@ fn a_newer_format_is_told_from_damage() {
 fn what_newer_writers_wrote_is_read_and_not_extended() {
     let history = old_bucket();
     let (bucket, root) = (&history.bucket, history.root);
-    edit_tip(&history, "\"write\":1", "\"write\":2");
+    edit_tip(&history, "\"write\":1", "\"write\":3");
     block_on(async {
         let tip = bucket.tip(&root, None).await.unwrap();
         let refused = |result: Result<Snapshot, Error>| match result {
-            Err(Error::NewerWriter { session, found: 2, supported: 1 }) => {
+            Err(Error::NewerWriter { session, found: 3, supported: 2 }) => {
                 assert_eq!(session, root);
             }
             other => panic!("{other:?}"),
         };
         refused(bucket.push(&root, None, &[draft("x")]).await);
         refused(bucket.fork(&tip, &[draft("x")]).await);
-        let step =
-            Step { basis: tip.clone(), outputs: Vec::new(), end: StepEnd::Pause, record: None };
+        let step = Step {
+            basis: tip.clone(),
+            outputs: Vec::new(),
+            outbox: Vec::new(),
+            end: StepEnd::Pause,
+            record: None,
+        };
         refused(bucket.commit_step(&step).await);
         assert_eq!(bucket.tip(&root, None).await.unwrap().digest(), tip.digest());
     });

@@ -10,7 +10,8 @@ use super::{Failure, Suite, draft, fails, holds, same, verify_chain};
 use crate::append::{Step, StepEnd};
 use crate::entry::{Attributes, Draft, Entry, Event, INLINE_LIMIT};
 use crate::error::Error;
-use crate::snapshot::{Ended, Snapshot, SnapshotKind, State};
+use crate::last_step::Ended;
+use crate::snapshot::{Snapshot, SnapshotKind, State};
 
 pub(super) async fn check(suite: &Suite) -> Result<(), Failure> {
     states(suite).await?;
@@ -22,7 +23,7 @@ pub(super) async fn check(suite: &Suite) -> Result<(), Failure> {
 
 fn step(basis: &Snapshot, outputs: &[&str], end: StepEnd) -> Step {
     let outputs = outputs.iter().map(draft).collect();
-    Step { basis: basis.clone(), outputs, end, record: None }
+    Step { basis: basis.clone(), outputs, outbox: Vec::new(), end, record: None }
 }
 
 fn last(tip: &Snapshot) -> (u64, u64, u64, Ended) {

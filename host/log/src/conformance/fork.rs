@@ -7,8 +7,9 @@ use futures::future::try_join_all;
 
 use super::{Failure, Suite, draft, same, verify_chain};
 use crate::entry::Entry;
+use crate::last_step::Ended;
 use crate::manifest::Parent;
-use crate::snapshot::{Ended, State};
+use crate::snapshot::State;
 use crate::vector::Vector;
 
 pub(super) async fn check(suite: &Suite) -> Result<(), Failure> {

@@ -6,9 +6,10 @@ use futures::TryStreamExt as _;
 
 use super::{Failure, Suite, draft, fails, holds, same};
 use crate::error::Error;
+use crate::last_step::Ended;
 use crate::layout;
 use crate::session_id::SessionId;
-use crate::snapshot::{Ended, SnapshotKind, State};
+use crate::snapshot::{SnapshotKind, State};
 
 const HOUR_MS: u64 = 3_600_000;
 

@@ -43,6 +43,8 @@ pub enum Action {
     Read,
     /// Lists.
     List,
+    /// Deletes.
+    Delete,
 }
 
 /// An operation that is about to happen.
@@ -122,6 +124,8 @@ pub struct Rates {
     pub read_fail: u32,
     /// [`Fate::Cut`], of reads and listings.
     pub cut: u32,
+    /// [`Fate::Fail`], of replacements and deletions.
+    pub replace_fail: u32,
 }
 
 impl Rates {
@@ -151,7 +155,7 @@ impl Rates {
                 (self.late, late),
             ],
             Action::Read | Action::List => &[(self.read_fail, Fate::Fail), (self.cut, Fate::Cut)],
-            Action::Replace => &[],
+            Action::Replace | Action::Delete => &[(self.replace_fail, Fate::Fail)],
         };
         let mut drawn = dice.below(1000);
         for (chance, fate) in chances {

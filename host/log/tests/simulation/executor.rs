@@ -33,7 +33,7 @@ impl Clock {
         self.0.lock().unwrap().now_ms
     }
 
-    fn advance(&self, ms: u64) {
+    pub fn advance(&self, ms: u64) {
         let mut timers = self.0.lock().unwrap();
         timers.now_ms += ms;
         let now_ms = timers.now_ms;

@@ -1,7 +1,7 @@
-//! A seeded simulation of many clients on one bucket: writers, runners, forkers and readers; crashes
-//! between any two operations; a store that fails, answers wrongly and answers late.
+//! A seeded simulation of many clients on one bucket: writers, runners, forkers, removers, collectors
+//! and readers; crashes between any two operations; a store that fails, answers wrongly and answers late.
 //!
-//! Everything follows from a seed. `PUGMARK_SIM_SCHEDULES` is how many schedules are run (5,000),
+//! Everything follows from a seed. `PUGMARK_SIM_SCHEDULES` is how many schedules each test runs,
 //! `PUGMARK_SIM_SEED` the seed of the first; without it, another one is taken each time, and
 //! printed. A schedule that fails prints how to run it alone.
 
@@ -27,7 +27,7 @@ use executor::Task;
 use support::block_on;
 use world::{Actor, Intent, Outcome, Plan, World};
 
-const SCHEDULES: u64 = 5_000;
+const SCHEDULES: u64 = 3_000;
 
 #[expect(clippy::disallowed_methods, reason = "only here does the environment come in")]
 fn setting(name: &str) -> Option<u64> {
@@ -42,24 +42,30 @@ fn prepare(world: &Arc<World>) {
         let started = block_on(calm.start(Some("agent".into()), BTreeMap::new())).unwrap();
         if world.plan.prefilled > 0 {
             let drafts = world.drafts(world.plan.prefilled);
-            let append = world.begin(Intent::Push, &drafts);
+            let append = world.begin(Intent::Push { session: started.session }, &drafts);
             let result = block_on(calm.push(&started.session, None, &drafts));
             world.end(append, Outcome::of(&result));
         }
         world.add_session(started.session);
     }
+    if world.plan.old {
+        world.age(&calm);
+    }
 }
 
 fn tasks(world: &Arc<World>) -> Vec<Task> {
     let mut tasks = Vec::new();
-    let pushers = world.plan.pushes.len();
-    for index in 0..world.left.len() {
+    let plan = &world.plan;
+    let kinds = [plan.pushes.len(), plan.forks.len(), plan.removes.len(), plan.collects.len()];
+    let kinds = kinds.into_iter().enumerate().flat_map(|(kind, count)| vec![kind; count]);
+    for (index, kind) in kinds.enumerate() {
         let world = world.clone();
-        tasks.push(if index < pushers {
-            Task::new(move || actors::pusher(world.clone(), index).boxed())
-        } else {
-            Task::new(move || actors::forker(world.clone(), index).boxed())
-        });
+        tasks.push(Task::new(move || match kind {
+            0 => actors::pusher(world.clone(), index).boxed(),
+            1 => actors::forker(world.clone(), index).boxed(),
+            2 => actors::remover(world.clone(), index).boxed(),
+            _ => actors::collector(world.clone(), index).boxed(),
+        }));
     }
     for _ in 0..world.plan.runners {
         let world = world.clone();
@@ -83,14 +89,14 @@ fn simulate(plan: Plan, dice: &mut Dice) -> Arc<World> {
     world
 }
 
-fn simulate_seed(seed: u64) -> Arc<World> {
+fn simulate_seed(seed: u64, draw: fn(&mut Dice) -> Plan) -> Arc<World> {
     let mut dice = Dice::new(seed);
-    simulate(Plan::draw(&mut dice), &mut dice)
+    simulate(draw(&mut dice), &mut dice)
 }
 
-#[test]
-fn the_invariants_hold_in_every_schedule() {
-    let schedules = setting("PUGMARK_SIM_SCHEDULES").unwrap_or(SCHEDULES);
+/// Simulates schedules of the plans that `draw` draws, on all processors.
+fn simulate_many(test: &str, schedules: u64, draw: fn(&mut Dice) -> Plan) {
+    let schedules = setting("PUGMARK_SIM_SCHEDULES").unwrap_or(schedules);
     let first = setting("PUGMARK_SIM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 16);
     eprintln!("simulating {schedules} schedules from seed {first}");
     let (next, appends) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -104,12 +110,16 @@ fn the_invariants_hold_in_every_schedule() {
                     if index >= schedules || failing.load(Ordering::Relaxed) < u64::MAX {
                         return;
                     }
-                    match catch_unwind(AssertUnwindSafe(|| simulate_seed(first + index))) {
+                    let seed = first + index;
+                    match catch_unwind(AssertUnwindSafe(|| simulate_seed(seed, draw))) {
                         Ok(world) => {
                             let made = world.history.lock().unwrap().len() as u64;
                             appends.fetch_add(made, Ordering::Relaxed);
                         }
-                        Err(_) => drop(failing.fetch_min(first + index, Ordering::Relaxed)),
+                        Err(_) => {
+                            eprintln!("seed {seed}: {:?}", draw(&mut Dice::new(seed)));
+                            failing.fetch_min(seed, Ordering::Relaxed);
+                        }
                     }
                 }
             });
@@ -120,15 +130,31 @@ fn the_invariants_hold_in_every_schedule() {
         failing,
         u64::MAX,
         "run it alone: PUGMARK_SIM_SEED={failing} PUGMARK_SIM_SCHEDULES=1 \
-         cargo test -p pugmark-log --test simulation the_invariants"
+         cargo test -p pugmark-log --test simulation {test}"
     );
     eprintln!("{} appends, pushes, steps and forks", appends.into_inner());
 }
 
 #[test]
+fn the_invariants_hold_in_every_schedule() {
+    simulate_many("the_invariants", SCHEDULES, Plan::draw);
+}
+
+#[test]
+fn the_invariants_hold_where_others_collect() {
+    simulate_many("others_collect", SCHEDULES / 20, Plan::draw_with_collections);
+}
+
+#[test]
+fn nobody_notices_a_collection() {
+    simulate_many("nobody_notices", SCHEDULES, Plan::draw_race);
+}
+
+#[test]
 fn a_seed_gives_one_schedule() {
     let trace = |seed| {
-        let world = simulate_seed(seed);
+        let draw = if seed % 5 == 0 { Plan::draw_with_collections } else { Plan::draw };
+        let world = simulate_seed(seed, draw);
         let writes = world.base().writes();
         Digest::of(format!("{writes:?} {}", world.clock.now_ms()).as_bytes())
     };
@@ -142,15 +168,20 @@ fn a_seed_gives_one_schedule() {
 #[test]
 fn steps_are_committed_while_others_push() {
     let mut most = 0;
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut dice = Dice::new(seed);
         let plan = Plan {
             pushes: vec![60; 6],
             runners: 1,
             forks: Vec::new(),
+            removes: Vec::new(),
+            collects: Vec::new(),
+            sends: 100,
+            ids: 100,
             readers: 0,
             sessions: 1,
             prefilled: 20,
+            old: false,
             rates: Rates::default(),
             faults: 0,
             crashes: 0,

@@ -1,0 +1,299 @@
+//! Putting what a bundle holds into a bucket.
+//!
+//! Two passes over the bundle. The first checks all of it and stores the objects, which are nothing
+//! to anybody before a snapshot names them. The second stores the sessions: of a new one the version
+//! 0 comes last, with which it comes to be; to one that is there already, versions are added from
+//! the oldest on. So a session is there whole or not at all, and what is cut short can be repeated.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{
+    ObjectStore as _, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions,
+};
+
+use crate::bucket::Bucket;
+use crate::bundle::Limits;
+use crate::bundle::contents::{Contents, Held, ManifestRecord};
+use crate::bundle::error::Error;
+use crate::bundle::presence::Presence;
+use crate::bundle::read::{Member, MemberKind, Reader};
+use crate::digest::Digest;
+use crate::put::Put;
+use crate::session_id::SessionId;
+use crate::snapshot::Snapshot;
+
+/// How many small members are stored at a time.
+const PARALLEL: usize = 16;
+/// How many parts of a large body are.
+const PARALLEL_PARTS: usize = 4;
+/// Bytes of versions that are held to turn their order around.
+const MAX_TURNED_BYTES: usize = 64 << 20;
+
+/// A bundle that was put into a bucket.
+#[derive(Clone, Debug)]
+pub struct Unbundled {
+    /// What it holds.
+    pub contents: Contents,
+    /// The sessions that the bucket did not have before, or not as far.
+    pub new: Vec<SessionId>,
+}
+
+/// Puts what a bundle holds into a bucket. Blocks while reading the bundle.
+///
+/// `bulk` is the same bucket, opened so that writes need not be durable one by one; `sync` makes
+/// durable what was written to it. Nothing that makes a session visible goes there.
+///
+/// # Errors
+/// [`Error::Conflict`] if the bucket has another session of the same id, or one that went on
+/// otherwise; what is wrong with the bundle, then nothing of its sessions is written;
+/// [`Error::Log`] or [`Error::Io`] if something cannot be written. All of it may be repeated.
+pub async fn unbundle(
+    file: File,
+    limits: Limits,
+    bucket: &Bucket,
+    bulk: &Bucket,
+    sync: impl Fn() -> io::Result<()>,
+) -> Result<Unbundled, Error> {
+    let file = Arc::new(file);
+    let mut reader = Reader::new(&file, limits)?;
+    let contents = reader.contents.clone();
+    let mut there = HashMap::new();
+    for held in &contents.sessions {
+        there.insert(held.session, bucket.presence(held).await?);
+    }
+    store_objects(&mut reader, &there, bulk).await?;
+    let is_new = |held: &&Held| there[&held.session] != Presence::Whole;
+    let new: Vec<SessionId> =
+        contents.sessions.iter().filter(is_new).map(|held| held.session).collect();
+    let sync = || sync().map_err(|source| Error::Io { action: "make the bucket durable", source });
+    if new.is_empty() {
+        sync()?;
+        return Ok(Unbundled { contents, new });
+    }
+    let (first, turned) = (Vec::new(), VecDeque::new());
+    let mut sessions = Sessions { bucket, bulk, there, first, turned, turned_bytes: 0 };
+    loop {
+        let mut reader = Reader::new(&file, limits)?;
+        if sessions.store(&mut reader, &sync).await? {
+            return Ok(Unbundled { contents, new });
+        }
+    }
+}
+
+/// Stores all objects and checks all else.
+async fn store_objects(
+    reader: &mut Reader,
+    there: &HashMap<SessionId, Presence>,
+    bulk: &Bucket,
+) -> Result<(), Error> {
+    let mut puts = Puts::new();
+    while let Some(member) = reader.next_member()? {
+        match (member.kind, member.bytes) {
+            (MemberKind::Object, Some(bytes)) => {
+                puts.add(put_object(bulk.clone(), member.key, bytes).boxed()).await?;
+            }
+            (MemberKind::Object, None) => store_large(reader, &member.key, bulk).await?,
+            (MemberKind::Snapshot(session, version, digest), _) => match there.get(&session) {
+                Some(Presence::Part { version: newest, digest: of_bucket })
+                    if *newest == version && *of_bucket != digest =>
+                {
+                    return Err(Error::Conflict { key: member.key.to_string() });
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    puts.all().await
+}
+
+/// Stores a body in parts, and only if all of it is what its key says.
+async fn store_large(reader: &mut Reader, key: &Path, bulk: &Bucket) -> Result<(), Error> {
+    let failed = |source| Error::Log(crate::Error::store("write", key, source));
+    let options = PutMultipartOptions::default();
+    let mut upload = bulk.store.put_multipart_opts(key, options).await.map_err(failed)?;
+    let mut parts = FuturesUnordered::new();
+    let stored = async {
+        while let Some(piece) = reader.piece()? {
+            parts.push(upload.put_part(piece.into()));
+            // A write begins with the first look at it.
+            if let Some(Some(ended)) = parts.next().now_or_never() {
+                ended.map_err(failed)?;
+            }
+            if parts.len() >= PARALLEL_PARTS {
+                parts.try_next().await.map_err(failed)?;
+            }
+        }
+        while parts.try_next().await.map_err(failed)?.is_some() {}
+        Ok::<_, Error>(())
+    };
+    if let Err(error) = stored.await {
+        // What is left of it is in nobody's way; the error below is the one to report.
+        let _ = upload.abort().await;
+        return Err(error);
+    }
+    upload.complete().await.map(|_| ()).map_err(failed)
+}
+
+/// Writes an object, in place of what may be there: the same, or less after a power cut.
+async fn put_object(bucket: Bucket, key: Path, bytes: Bytes) -> Result<(), Error> {
+    let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+    match bucket.store.put_opts(&key, bytes.clone().into(), options).await {
+        Ok(_) => return Ok(()),
+        Err(object_store::Error::AlreadyExists { .. }) => {}
+        Err(_) => return Ok(bucket.put_idempotent(&key, bytes).await?),
+    }
+    let found = bucket.store.head(&key).await;
+    put(bucket.clone(), key.clone(), bytes.clone()).await?;
+    match found {
+        // A collection may have announced that it deletes it.
+        Ok(found) => Ok(bucket.keep_young(&key, &bytes, &found).await?),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Writes bytes in place of what is there.
+async fn put(bucket: Bucket, key: Path, bytes: Bytes) -> Result<(), Error> {
+    let put = bucket.store.put(&key, bytes.into()).await;
+    put.map(|_| ()).map_err(|source| crate::Error::store("write", &key, source).into())
+}
+
+/// The second pass.
+struct Sessions<'a> {
+    bucket: &'a Bucket,
+    bulk: &'a Bucket,
+    there: HashMap<SessionId, Presence>,
+    /// First versions, with which new sessions come to be.
+    first: Vec<(SessionId, Path, Bytes)>,
+    /// Versions to be added to a session that is there, the oldest last.
+    turned: VecDeque<(u64, Digest, Path, Bytes)>,
+    turned_bytes: usize,
+}
+
+impl Sessions<'_> {
+    /// Stores sessions; `false` if there is more than could be turned around at once.
+    async fn store(
+        &mut self,
+        reader: &mut Reader,
+        sync: impl Fn() -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let (mut puts, mut done) = (Puts::new(), true);
+        while let Some(Member { key, kind, bytes: Some(bytes), .. }) = reader.next_member()? {
+            match kind {
+                MemberKind::Object => break,
+                MemberKind::Child => {
+                    let bulk = self.bulk.clone();
+                    let put =
+                        async move { bulk.put_idempotent(&key, bytes).await.map_err(Error::from) };
+                    puts.add(put.boxed()).await?;
+                }
+                MemberKind::Manifest(session) => {
+                    if self.there[&session] == Presence::Absent {
+                        puts.add(create(self.bulk.clone(), key, bytes, kind).boxed()).await?;
+                    }
+                }
+                MemberKind::Snapshot(session, version, digest) => match self.there[&session] {
+                    Presence::Whole => {}
+                    Presence::Absent if version == 0 => self.first.push((session, key, bytes)),
+                    Presence::Absent => {
+                        puts.add(create(self.bulk.clone(), key, bytes, kind).boxed()).await?;
+                    }
+                    Presence::Part { version: newest, .. } if version > newest => {
+                        done &= self.turn(version, digest, key, bytes);
+                        if version == newest + 1 {
+                            puts.all().await?;
+                            sync()?;
+                            self.extend(session).await?;
+                        }
+                    }
+                    Presence::Part { .. } => {}
+                },
+            }
+        }
+        puts.all().await?;
+        sync()?;
+        for (session, key, bytes) in std::mem::take(&mut self.first) {
+            let digest = Digest::of(&bytes);
+            let kind = MemberKind::Snapshot(session, 0, digest);
+            create(self.bucket.clone(), key, bytes, kind).await?;
+            self.there.insert(session, Presence::Whole);
+        }
+        Ok(done)
+    }
+
+    /// Holds a version back; `false` if newer ones had to be let go for it.
+    fn turn(&mut self, version: u64, digest: Digest, key: Path, bytes: Bytes) -> bool {
+        self.turned_bytes += bytes.len();
+        self.turned.push_back((version, digest, key, bytes));
+        let mut all = true;
+        while self.turned.len() > 1 && self.turned_bytes > MAX_TURNED_BYTES {
+            let newest = self.turned.pop_front();
+            self.turned_bytes -= newest.map_or(0, |(_, _, _, bytes)| bytes.len());
+            all = false;
+        }
+        all
+    }
+
+    /// Adds the versions that were held back to a session, the oldest first.
+    async fn extend(&mut self, session: SessionId) -> Result<(), Error> {
+        while let Some((version, digest, key, bytes)) = self.turned.pop_back() {
+            if let Put::Lost = self.bucket.put_if_absent(&key, &bytes).await? {
+                return Err(Error::Conflict { key: key.to_string() });
+            }
+            self.there.insert(session, Presence::Part { version, digest });
+        }
+        self.turned_bytes = 0;
+        Ok(())
+    }
+}
+
+/// Writes a document of a session that there is not yet. What an earlier attempt left broken is
+/// replaced; anything else that is there already must be the same.
+async fn create(bucket: Bucket, key: Path, bytes: Bytes, kind: MemberKind) -> Result<(), Error> {
+    if let Put::Won = bucket.put_if_absent(&key, &bytes).await? {
+        return Ok(());
+    }
+    let found = bucket.get_file(&key).await?.unwrap_or_default();
+    let read = match kind {
+        MemberKind::Snapshot(session, version, _) => {
+            Snapshot::parse(&found, session, version).map(|_| ())
+        }
+        _ => ManifestRecord::parse(&found, &key).map(|_| ()),
+    };
+    match read {
+        Err(crate::Error::Corrupt { .. }) => put(bucket, key, bytes).await,
+        _ => Err(Error::Conflict { key: key.to_string() }),
+    }
+}
+
+/// Writes that are under way.
+struct Puts(FuturesUnordered<BoxFuture<'static, Result<(), Error>>>);
+
+impl Puts {
+    fn new() -> Self {
+        Self(FuturesUnordered::new())
+    }
+
+    /// Begins a write, once there are few enough of them.
+    async fn add(&mut self, put: BoxFuture<'static, Result<(), Error>>) -> Result<(), Error> {
+        while self.0.len() >= PARALLEL {
+            self.0.try_next().await?;
+        }
+        self.0.push(put);
+        // A write begins with the first look at it.
+        self.0.next().now_or_never().flatten().transpose().map(|_| ())
+    }
+
+    async fn all(&mut self) -> Result<(), Error> {
+        while self.0.next().await.transpose()?.is_some() {}
+        Ok(())
+    }
+}
