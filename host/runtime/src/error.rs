@@ -14,6 +14,8 @@ pub enum Error {
         "object {hash} of {size} bytes is over the limit of {limit} bytes that a sandboxed handler can read"
     )]
     ObjectTooLarge { hash: pugmark_log::Digest, size: u64, limit: u64 },
+    #[error("cannot fetch `{uri}`")]
+    Fetch { uri: String, source: pugmark_log::object_store::Error },
     #[error("a host task ended unexpectedly: {reason}")]
     Internal { reason: String },
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use pugmark_log::{Attributes, Digest, Entry, SessionId, Timestamp};
+use pugmark_log::{Attributes, Digest, Entry, SessionId, Target, Timestamp};
 
 /// All that a handler can see of its step, but for the log.
 #[derive(Clone, Debug)]
@@ -58,11 +58,15 @@ pub trait ObjectSource: Send + Sync {
     fn read(&self, hash: &Digest, offset: u64, len: u64) -> Result<Option<Bytes>, crate::Error>;
 }
 
-/// One event that a handler wants appended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One event that a handler wants appended, to its own session or elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The body.
+    /// The body; empty while it is still to be fetched.
     pub body: Bytes,
+    /// Where the host is to fetch the body before the step is committed, in place of `body`.
+    pub uri: Option<String>,
+    /// Where it goes, if not into the handler's own session.
+    pub target: Option<Target>,
     /// What describes it. A pause is an output with the content type
     /// [`pugmark_log::PAUSE_CONTENT_TYPE`]; a sleep has `duration` in its metadata, too.
     pub attributes: Attributes,

@@ -9,17 +9,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use pugmark_log::{Attributes, Body, Bucket, Digest, Draft, Event, NodeCache, Snapshot, Vector};
+use pugmark_log::{Body, Bucket, Digest, Entry, Event, NodeCache, Snapshot, Vector};
 
 use crate::error::Error;
 use crate::handler::LogLine;
+use crate::lifecycle::{ForkPoint, Lifecycle, fork_entry, start_entry};
 
 /// The log that a step sees.
 pub struct StepLog {
     bucket: Bucket,
     log: Vector,
     cache: Option<Arc<NodeCache>>,
+    lifecycle: Option<Lifecycle>,
     sent: Mutex<Sent>,
+}
+
+/// The lines, as they are made of the log's entries one after the other.
+struct Lines {
+    entries: BoxStream<'static, (u64, Result<Entry, pugmark_log::Error>)>,
+    /// Whether a `start` line comes first in any case.
+    start_first: bool,
+    /// The line that is still to come before the entry at its position.
+    fork: Option<ForkPoint>,
+    /// A line that waits for the `fork` line before it.
+    held: Option<LogLine>,
+    anything_sent: bool,
 }
 
 /// What a handler was sent so far.
@@ -32,6 +46,9 @@ struct Sent {
 
 /// The event of the line that stands in for a log without any.
 const START: &str = "start";
+
+/// The event of the line where a forked session's own history begins.
+const FORK: &str = "fork";
 
 /// Where the body of something that was sent is found.
 #[derive(Clone)]
@@ -56,45 +73,42 @@ pub enum Found {
 }
 
 impl StepLog {
-    /// The log of a snapshot. `cache` keeps leaves for the next step on the same session.
+    /// The log of a snapshot. `cache` keeps leaves for the next step on the same session. With
+    /// `lifecycle`, lines tell where the session comes from.
     #[must_use]
-    pub fn new(bucket: Bucket, tip: &Snapshot, cache: Option<Arc<NodeCache>>) -> Arc<Self> {
-        Arc::new(Self { bucket, log: tip.log.clone(), cache, sent: Mutex::default() })
+    pub fn new(
+        bucket: Bucket,
+        tip: &Snapshot,
+        cache: Option<Arc<NodeCache>>,
+        lifecycle: Option<Lifecycle>,
+    ) -> Arc<Self> {
+        let log = tip.log.clone();
+        Arc::new(Self { bucket, log, cache, lifecycle, sent: Mutex::default() })
     }
 
     /// The lines that a handler is sent, in order: all entries but control records, or a `start`
-    /// line while there is none. A body becomes readable once its line is [`StepLog::sent`].
+    /// line while there is none; lifecycle lines where they were asked for. A body becomes readable
+    /// once its line is [`StepLog::sent`].
     pub fn lines(&self) -> BoxStream<'static, Result<LogLine, Error>> {
         let entries = self.bucket.entries(&self.log, 0..self.log.count(), self.cache.clone());
-        let numbered = futures::stream::iter(0_u64..).zip(entries);
-        let start = (numbered.boxed(), true);
-        let lines = futures::stream::try_unfold(start, |(mut numbered, nothing_yet)| async move {
-            while let Some((position, entry)) = numbered.next().await {
-                let entry = entry?;
-                if entry.is_pause() {
-                    continue;
-                }
-                let event = match entry.event() {
-                    Event::Push => "push",
-                    Event::Wake => "wake",
-                    Event::Other => "other",
-                };
-                return Ok(Some((LogLine { position, event, entry }, (numbered, false))));
-            }
-            if nothing_yet {
-                let line = start_line()?;
-                return Ok(Some((line, (futures::stream::empty().boxed(), false))));
-            }
-            Ok(None)
-        });
-        lines.boxed()
+        let lines = Lines {
+            entries: futures::stream::iter(0_u64..).zip(entries).boxed(),
+            start_first: self.lifecycle.is_some(),
+            fork: self.lifecycle.as_ref().and_then(|lifecycle| lifecycle.fork.clone()),
+            held: None,
+            anything_sent: false,
+        };
+        futures::stream::try_unfold(lines, |mut lines| async move {
+            Ok(lines.next().await?.map(|line| (line, lines)))
+        })
+        .boxed()
     }
 
     /// Makes the body of a line readable: the line goes out to the handler now.
     pub fn sent(&self, line: &LogLine) {
         let (position, size) = (line.position, line.entry.size());
         let located = match line.entry.data() {
-            Some(body) if line.event == START => Located::Synthesized(body.clone()),
+            Some(body) if matches!(line.event, START | FORK) => Located::Synthesized(body.clone()),
             Some(_) => Located::Inline { position, size },
             None => Located::Object { size },
         };
@@ -177,9 +191,55 @@ impl StepLog {
     }
 }
 
-fn start_line() -> Result<LogLine, Error> {
-    let content_type = Some("application/json".to_owned());
-    let attributes = Attributes { content_type, ..Attributes::default() };
-    let entry = Draft::push(&br#"{"kind":"start"}"#[..], attributes).build()?;
-    Ok(LogLine { position: 0, event: START, entry })
+impl Lines {
+    async fn next(&mut self) -> Result<Option<LogLine>, Error> {
+        if self.start_first && !self.anything_sent {
+            return self.start_line();
+        }
+        if let Some(line) = self.held.take() {
+            return Ok(Some(line));
+        }
+        while let Some((position, entry)) = self.entries.next().await {
+            let line = line_of(position, entry?);
+            let fork = self.fork.take_if(|point| point.position <= position);
+            self.anything_sent |= line.is_some();
+            match fork {
+                None if line.is_none() => {}
+                None => return Ok(line),
+                Some(point) => {
+                    self.held = line;
+                    return self.fork_line(&point);
+                }
+            }
+        }
+        match self.fork.take() {
+            Some(point) => self.fork_line(&point),
+            None if self.anything_sent => Ok(None),
+            None => self.start_line(),
+        }
+    }
+
+    fn start_line(&mut self) -> Result<Option<LogLine>, Error> {
+        self.anything_sent = true;
+        Ok(Some(LogLine { position: 0, event: START, entry: start_entry()? }))
+    }
+
+    fn fork_line(&mut self, point: &ForkPoint) -> Result<Option<LogLine>, Error> {
+        self.anything_sent = true;
+        Ok(Some(LogLine { position: point.position, event: FORK, entry: fork_entry(point)? }))
+    }
 }
+
+/// The line of an entry; `None` for a control record.
+pub(crate) fn line_of(position: u64, entry: Entry) -> Option<LogLine> {
+    let event = match entry.event() {
+        _ if entry.is_pause() => return None,
+        Event::Push => "push",
+        Event::Wake => "wake",
+        Event::Other => "other",
+    };
+    Some(LogLine { position, event, entry })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! A handler's process, its environment, and the end of all that it started.
 
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{
@@ -20,7 +20,7 @@ const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 const REAP_LIMIT: Duration = Duration::from_secs(1);
 
 /// A handler's process with its group. Dropping it kills the group, unless it was released.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     /// `None` once the group was killed or released. The group outlives its leader while it has
     /// members, and its number is not given to another process before they are gone.
@@ -29,49 +29,41 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts the handler as the leader of a process group of its own.
-    pub(super) fn start(
-        spec: &ProcessSpec,
-        frame: &Frame,
-        step_key: &str,
-        trace: Option<TraceContext>,
-    ) -> Result<Self, ProcessFailure> {
-        let failed = |source| ProcessFailure::CannotStart { program: spec.program(), source };
-        let Some((program, arguments)) = spec.argv.split_first() else {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "no program is named")));
-        };
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        set_environment(&mut command, spec, frame, step_key, trace);
+    pub(crate) fn start(command: Command, spec: &ProcessSpec) -> Result<Self, ProcessFailure> {
+        let mut command = command;
+        command.process_group(0).kill_on_drop(true);
         die_with_the_host(&mut command);
-        let child = command.spawn().map_err(failed)?;
+        let child = command
+            .spawn()
+            .map_err(|source| ProcessFailure::CannotStart { program: spec.program(), source })?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Self { child, group })
     }
 
     /// The handler's standard input and output. To be called once.
-    pub(super) fn pipes(&mut self) -> (ChildStdin, ChildStdout) {
+    pub(crate) fn pipes(&mut self) -> (ChildStdin, ChildStdout) {
         let stdin = self.child.stdin.take().expect("it was piped, and is taken here only");
         let stdout = self.child.stdout.take().expect("it was piped, and is taken here only");
         (stdin, stdout)
     }
 
     /// Waits for the handler itself to exit. May be dropped and called again.
-    pub(super) async fn wait(&mut self) -> Result<ExitStatus, Error> {
+    pub(crate) async fn wait(&mut self) -> Result<ExitStatus, Error> {
         self.child.wait().await.map_err(|source| host("wait for the handler", source))
     }
 
+    /// How the handler exited, if it has.
+    pub(crate) fn exited(&mut self) -> Result<Option<ExitStatus>, Error> {
+        self.child.try_wait().map_err(|source| host("look after the handler", source))
+    }
+
     /// Lets what the handler left running be.
-    pub(super) fn release(mut self) {
+    pub(crate) fn release(mut self) {
         self.group = None;
     }
 
     /// Asks the group to end; kills what is left of it when its leader has, or after a grace.
-    pub(super) async fn terminate(mut self) {
+    pub(crate) async fn terminate(mut self) {
         self.signal(Signal::TERM);
         // How it ends makes no difference any more.
         let _ = tokio::time::timeout(TERMINATION_GRACE, self.child.wait()).await;
@@ -79,7 +71,7 @@ impl Running {
     }
 
     /// Kills the group.
-    pub(super) async fn kill(mut self) {
+    pub(crate) async fn kill(mut self) {
         self.signal(Signal::KILL);
         self.group = None;
         let _ = tokio::time::timeout(REAP_LIMIT, self.child.wait()).await;
@@ -116,25 +108,37 @@ fn die_with_the_host(command: &mut Command) {
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// The host's environment and what the protocol adds to it.
-fn set_environment(
-    command: &mut Command,
-    spec: &ProcessSpec,
-    frame: &Frame,
-    step_key: &str,
-    trace: Option<TraceContext>,
-) {
+/// The handler's program with its arguments, in the host's environment and what the protocol adds to
+/// it for all steps of a session.
+pub(crate) fn command(spec: &ProcessSpec, frame: &Frame) -> Result<Command, ProcessFailure> {
+    let Some((program, arguments)) = spec.argv.split_first() else {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "no program is named");
+        return Err(ProcessFailure::CannotStart { program: spec.program(), source });
+    };
     let metadata =
         serde_json::to_string(&frame.metadata).expect("a map of strings has a JSON form");
+    let mut command = Command::new(program);
     command
+        .args(arguments)
         .envs(spec.environment.iter().map(|(name, value)| (name, value)))
         .env("PUGMARK_SESSION_ID", frame.session.to_string())
         .env("PUGMARK_AGENT_ID", &frame.agent)
         .env("PUGMARK_SESSION_METADATA", metadata)
-        .env("PUGMARK_SNAPSHOT", frame.snapshot.to_string())
-        .env("PUGMARK_STEP_KEY", step_key)
-        // A host that is itself an RPC handler has this one; its own handlers have no such socket.
+        // A host that is itself a handler has these of its own step, and its handlers have others.
+        .env_remove("PUGMARK_SNAPSHOT")
+        .env_remove("PUGMARK_STEP_KEY")
         .env_remove("PUGMARK_RPC_URL");
+    Ok(command)
+}
+
+/// Adds what holds for one step.
+pub(super) fn set_step(
+    command: &mut Command,
+    frame: &Frame,
+    step_key: &str,
+    trace: Option<TraceContext>,
+) {
+    command.env("PUGMARK_SNAPSHOT", frame.snapshot.to_string()).env("PUGMARK_STEP_KEY", step_key);
     if let Some((traceparent, tracestate)) = trace {
         command.env("TRACEPARENT", traceparent);
         match tracestate {

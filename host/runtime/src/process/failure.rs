@@ -79,7 +79,6 @@ fn output_hint(kind: &OutputErrorKind) -> Option<&'static str> {
             Some("push a large body with `pugmark push`, or write it in several steps")
         }
         OutputErrorKind::TooMany { .. } => Some("write fewer events in a step"),
-        OutputErrorKind::Unsupported { .. } => None,
         _ => Some("standard output takes one JSON object a line, and nothing else"),
     }
 }

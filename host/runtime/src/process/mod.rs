@@ -12,14 +12,15 @@ mod proxy;
 use std::ffi::OsString;
 use std::io;
 use std::pin::pin;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{ChildStdin, ChildStdout};
 
-use self::child::Running;
+use self::child::set_step;
+pub(crate) use self::child::{Running, command};
 pub use self::failure::{ProcessFailure, ProcessStepError};
 pub use self::proxy::loopback_bypass;
 use crate::Error;
@@ -53,7 +54,7 @@ pub struct ProcessSpec {
 
 impl ProcessSpec {
     /// The program's name for messages.
-    fn program(&self) -> String {
+    pub(crate) fn program(&self) -> String {
         self.argv.first().map_or_else(String::new, |program| program.to_string_lossy().into_owned())
     }
 }
@@ -86,7 +87,10 @@ where
     // What failed in an earlier step is no news.
     drop(endpoint.take_failure());
     let parser = Parser::new(*limits, frame.session);
-    let mut running = Running::start(spec, frame, step_key, trace)?;
+    let mut command = command(spec, frame)?;
+    set_step(&mut command, frame, step_key, trace);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = Running::start(command, spec)?;
     let limit = Duration::from_millis(spec.timeout_ms);
     let driven = drive(spec, &mut running, lines, endpoint, parser);
     let error = match tokio::time::timeout(limit, driven).await {
@@ -217,7 +221,8 @@ async fn write(stdin: &mut ChildStdin, bytes: &[u8]) -> Result<bool, Error> {
     }
 }
 
-fn check(spec: &ProcessSpec, status: ExitStatus) -> Result<(), ProcessFailure> {
+/// Whether a handler that exited so ended well.
+pub(crate) fn check(spec: &ProcessSpec, status: ExitStatus) -> Result<(), ProcessFailure> {
     use std::os::unix::process::ExitStatusExt as _;
 
     if status.success() {

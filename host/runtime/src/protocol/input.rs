@@ -41,7 +41,7 @@ pub fn line(entry: &LogLine, url: &str, data: Option<&[u8]>) -> Vec<u8> {
     bytes
 }
 
-/// Appends what [`line`] returns to `buffer`.
+/// Appends what [`line()`] returns to `buffer`.
 pub fn append(buffer: &mut Vec<u8>, entry: &LogLine, url: &str, data: Option<&[u8]>) {
     let attributes = entry.entry.attributes();
     let line = Line {

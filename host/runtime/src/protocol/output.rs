@@ -43,6 +43,8 @@ impl Default for OutputLimits {
 pub struct Parser {
     limits: OutputLimits,
     session: SessionId,
+    /// Whether the host fetches bodies.
+    uris: bool,
     /// The beginning of a line whose end has not arrived.
     partial: Vec<u8>,
     /// The number of that line, from 1.
@@ -56,7 +58,15 @@ impl Parser {
     /// A parser for the output of a handler of `session`.
     #[must_use]
     pub fn new(limits: OutputLimits, session: SessionId) -> Self {
-        Self { limits, session, partial: Vec::new(), number: 1, total: 0, outputs: Vec::new() }
+        let (partial, outputs) = (Vec::new(), Vec::new());
+        Self { limits, session, uris: true, partial, number: 1, total: 0, outputs }
+    }
+
+    /// The same parser, but an output with a `uri` is an error: for handlers whose steps have no
+    /// effects.
+    #[must_use]
+    pub fn without_uris(self) -> Self {
+        Self { uris: false, ..self }
     }
 
     /// Takes the next bytes; every line that they complete is checked at once.
@@ -109,7 +119,7 @@ impl Parser {
             return Err(self.error(OutputErrorKind::TooMany { limit: self.limits.outputs }));
         }
         let left = self.limits.total_bytes - self.total;
-        let (output, len) = line::read(line, self.session, left)
+        let (output, len) = line::read(line, self.session, self.uris, left)
             .map_err(|refusal| self.error(refusal.into_kind(self.limits.total_bytes)))?;
         self.total += len;
         self.outputs.push(output);

@@ -60,7 +60,7 @@ fn parser(state: &GuestState) -> Parser {
     let total_bytes = usize::try_from(state.limits.output_bytes).unwrap_or(usize::MAX);
     let limits =
         OutputLimits { outputs: state.limits.outputs, ..OutputLimits::with_total(total_bytes) };
-    Parser::new(limits, state.frame.session)
+    Parser::new(limits, state.frame.session).without_uris()
 }
 
 /// Has `guest` run with `lines` as its standard input.

@@ -35,6 +35,8 @@ pub struct Component {
     pub(super) core: Arc<Core>,
     pub(super) name: String,
     pub(super) digest: Digest,
+    /// What random numbers derive from: the digest, unless it stands in for another component.
+    pub(super) seed: Digest,
     pub(super) source: Source,
     pub(super) program: Arc<Program>,
 }
@@ -66,6 +68,13 @@ impl Component {
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The same component, drawing the random numbers that `other` draws: two builds of a handler
+    /// are compared by what they do, not by what they draw.
+    #[must_use]
+    pub fn drawing_as(&self, other: Digest) -> Self {
+        Self { seed: other, ..self.clone() }
     }
 
     /// How the component is called.
@@ -112,17 +121,7 @@ impl Component {
         lines: &mut dyn LogSource,
     ) -> Result<Vec<Output>, StepError> {
         let time_ms = setup.limits.time_ms;
-        let secure_seed = random::secure_seed(setup.frame.session, setup.log_digest, self.digest);
-        let state = GuestState::new(state::Setup {
-            limits: setup.limits,
-            frame: setup.frame,
-            objects: setup.objects,
-            component: self.digest,
-            secure_seed,
-            diagnostics: setup.diagnostics,
-        });
-        let mut store = Store::new(&self.core.engine, state);
-        store.limiter(|state| &mut state.meter);
+        let mut store = self.store(setup);
         let _running = self.core.watchdog.watch();
         // Before anything of the guest runs: instantiation may run for ever, too.
         store.set_epoch_deadline(watchdog::ticks(time_ms));
@@ -130,5 +129,21 @@ impl Component {
             Program::Typed(program) => program.run(&mut store, lines),
             Program::Command(program) => program.run(&mut store, lines),
         }
+    }
+
+    /// A store for one instance, in which nothing has run yet.
+    pub(super) fn store(&self, setup: StepSetup) -> Store<GuestState> {
+        let secure_seed = random::secure_seed(setup.frame.session, setup.log_digest, self.seed);
+        let state = GuestState::new(state::Setup {
+            limits: setup.limits,
+            frame: setup.frame,
+            objects: setup.objects,
+            component: self.seed,
+            secure_seed,
+            diagnostics: setup.diagnostics,
+        });
+        let mut store = Store::new(&self.core.engine, state);
+        store.limiter(|state| &mut state.meter);
+        store
     }
 }

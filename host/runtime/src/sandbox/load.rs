@@ -210,6 +210,6 @@ impl Core {
         })?;
         let core = Arc::clone(self);
         let program = Arc::new(program);
-        Ok(Component { core, name: name.to_owned(), digest, source, program })
+        Ok(Component { core, name: name.to_owned(), digest, seed: digest, source, program })
     }
 }

@@ -62,6 +62,12 @@ impl LogLines {
         }
     }
 
+    /// Counts from nothing again: a new step begins.
+    pub fn restart(&mut self) {
+        self.lines = 0;
+        self.stream_bytes = 0;
+    }
+
     /// Takes a message from `pugmark:handler/log`, which may have several lines.
     ///
     /// # Errors

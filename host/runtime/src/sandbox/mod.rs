@@ -6,7 +6,7 @@
 //!
 //! [`Sandbox`] loads components: `inspect` tells what a file is, `adapt` makes core modules
 //! components, `compile` compiles in a child process, `cache` and `stamp` make the second time
-//! fast. [`Component::step`] runs one; what the guest then sees is in `state` and the modules
+//! fast. [`Component::step`] runs one, and [`Component::instance`] keeps one; what the guest then sees is in `state` and the modules
 //! around it. Nothing here knows of buckets or sessions' histories.
 
 mod adapt;
@@ -19,6 +19,7 @@ mod engine;
 mod failure;
 mod imports;
 mod inspect;
+mod instance;
 mod limits;
 mod load;
 mod load_error;
@@ -45,6 +46,7 @@ pub use compile::compile_child;
 pub use component::{Component, StepSetup, World};
 pub use failure::{Failure, StepError};
 pub use inspect::is_wasm;
+pub use instance::{Instance, Moment};
 pub use limits::{Exceeded, Limits};
 pub use load_error::LoadError;
 pub use log_lines::{Diagnostics, Level, escape};

@@ -100,6 +100,11 @@ impl Random {
         Self { component, secure_seed, phase, secure: None, insecure: None }
     }
 
+    /// Draws from another step's key, from [`secure_seed`], from the next call on.
+    pub fn reseed(&mut self, secure_seed: [u8; 32]) {
+        self.secure_seed = secure_seed;
+    }
+
     /// Starts both sequences afresh for the next call, so that what a call draws depends on no
     /// other call.
     pub fn begin(&mut self, phase: Phase) {

@@ -11,6 +11,7 @@ use wasmtime::{Store, format_err};
 
 use super::clock::{self, Clock};
 use super::failure::{Failure, StepError, classify};
+use super::instance::Moment;
 use super::limits::{Exceeded, Limits, Meter};
 use super::log_lines::{Diagnostics, LogLines, Stream};
 use super::random::Random;
@@ -101,6 +102,16 @@ impl GuestState {
             object_read_bytes: 0,
             abort: None,
         }
+    }
+
+    /// Has an instance that is kept go on with another step of its session: what a guest can see of
+    /// the step, and what is counted for each step, starts over.
+    pub(super) fn begin_step(&mut self, moment: &Moment, secure_seed: [u8; 32]) {
+        self.frame.snapshot = moment.snapshot;
+        self.frame.clock = moment.clock;
+        self.random.reseed(secure_seed);
+        self.log_lines.restart();
+        self.object_read_bytes = 0;
     }
 
     /// Sets clocks and random numbers for the call that comes next.

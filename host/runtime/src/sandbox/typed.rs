@@ -8,6 +8,7 @@ use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
 use super::failure::{Failure, StepError};
+pub(super) use super::imports::bindings::Handler as TypedHandler;
 use super::imports::bindings::HandlerPre;
 use super::imports::bindings::pugmark::handler::types;
 use super::limits::{Exceeded, Limits};
@@ -36,20 +37,45 @@ impl TypedPre {
         store: &mut Store<GuestState>,
         lines: &mut dyn LogSource,
     ) -> Result<Vec<Output>, StepError> {
+        let handler = self.instantiate(store)?;
+        step(&handler, store, lines)
+    }
+
+    /// Instantiates the component in a store that is fresh.
+    ///
+    /// # Errors
+    /// How the handler failed.
+    pub(super) fn instantiate(
+        &self,
+        store: &mut Store<GuestState>,
+    ) -> Result<TypedHandler, StepError> {
         bound(store);
-        let decided = decide(&self.0, store, lines);
+        store.data_mut().begin(Phase::Instantiate);
+        let handler = self.0.instantiate(&mut *store);
         store.data_mut().log_lines.finish();
-        outputs(decided?, &store.data().limits)
+        handler.map_err(|error| ended_by(store, error))
     }
 }
 
+/// Has an instance take `lines` into its state and decide: what the handler wants appended.
+///
+/// # Errors
+/// How the handler failed, or what failed on the host's side. Its state is undefined then.
+pub(super) fn step(
+    handler: &TypedHandler,
+    store: &mut Store<GuestState>,
+    lines: &mut dyn LogSource,
+) -> Result<Vec<Output>, StepError> {
+    let decided = decide(handler, store, lines);
+    store.data_mut().log_lines.finish();
+    outputs(decided?, &store.data().limits)
+}
+
 fn decide(
-    pre: &HandlerPre<GuestState>,
+    handler: &TypedHandler,
     store: &mut Store<GuestState>,
     lines: &mut dyn LogSource,
 ) -> Result<types::Decision, StepError> {
-    store.data_mut().begin(Phase::Instantiate);
-    let handler = pre.instantiate(&mut *store).map_err(|error| ended_by(store, error))?;
     let step = handler.pugmark_handler_step();
     while let Some(line) = lines.next_line()? {
         store.data_mut().begin(Phase::Fold { position: line.position });
@@ -131,7 +157,7 @@ fn output(output: types::Output) -> Result<Output, String> {
         schema_url: output.schema_url,
         metadata,
     };
-    Ok(Output { body: output.data.into(), attributes })
+    Ok(Output { body: output.data.into(), attributes, ..Output::default() })
 }
 
 fn pause(reason: String, wait: Option<Duration>) -> Output {
@@ -141,7 +167,7 @@ fn pause(reason: String, wait: Option<Duration>) -> Output {
         metadata: wait.into_iter().collect(),
         ..Attributes::default()
     };
-    Output { body: reason.into(), attributes }
+    Output { body: reason.into(), attributes, ..Output::default() }
 }
 
 /// No name is known yet.

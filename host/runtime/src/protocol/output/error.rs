@@ -64,14 +64,21 @@ pub enum OutputErrorKind {
         /// Why it cannot be slept.
         reason: DurationError,
     },
-    /// A field that the protocol has and this version does not serve.
-    #[error("uses `{field}` ({purpose}), which this version of pugmark does not support yet")]
-    Unsupported {
-        /// The field's name.
-        field: &'static str,
-        /// What the field asks for.
-        purpose: &'static str,
+    /// A `uri` of a handler in the sandbox.
+    #[error("uses `uri`, which a handler in the sandbox cannot: fetching is an effect")]
+    UriInSandbox,
+    /// A `session` that is no id of a session.
+    #[error("has a `session` that is not a session id: `{text}`")]
+    BadSession {
+        /// What it is, escaped.
+        text: String,
     },
+    /// Both another `session` and `fork`.
+    #[error("has both `fork` and another `session`: an output goes to one place")]
+    TwoTargets,
+    /// A pause with `fork` or another `session`.
+    #[error("is a pause for another session: a handler pauses its own session only")]
+    PauseElsewhere,
     /// A line over [`OutputLimits::line_bytes`](super::OutputLimits::line_bytes).
     #[error("is longer than {limit} bytes, the limit of a line")]
     LineTooLong {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use pugmark_log::{Attributes, PAUSE_CONTENT_TYPE, SessionId};
+use pugmark_log::{Attributes, PAUSE_CONTENT_TYPE, SessionId, Target};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -68,15 +68,24 @@ impl From<OutputErrorKind> for Refusal {
     }
 }
 
+/// What a line says of the body.
+enum Source<'a> {
+    /// It is here, in base64.
+    Data(Cow<'a, str>),
+    /// It is to be fetched.
+    Uri(String),
+}
+
 /// Reads a line that is not blank: the output and its decoded length, at most `left` bytes.
 pub(super) fn read(
     line: &[u8],
     own_session: SessionId,
+    uris: bool,
     left: usize,
 ) -> Result<(Output, usize), Refusal> {
     let line = parse(line)?;
-    let data = body_text(&line)?;
-    refuse_unsupported(&line, own_session)?;
+    let source = source(&line, uris)?;
+    let target = target(&line, own_session)?;
     let attributes = Attributes {
         name: optional(line.name, "name")?,
         content_type: optional(line.content_type, "content-type")?,
@@ -84,20 +93,29 @@ pub(super) fn read(
         schema_url: optional(line.schema_url, "schema-url")?,
         metadata: metadata(line.metadata)?,
     };
-    check_pause(&attributes)?;
+    check_pause(&attributes, target)?;
     let attributes_len = attributes_len(&attributes);
-    let body_len = base64::decoded_len_estimate(data.len()).saturating_sub(2);
-    if body_len.saturating_add(attributes_len) > left {
-        return Err(Refusal::TooLong);
-    }
-    let body = BASE64
-        .decode(data.as_bytes())
-        .map_err(|source| OutputErrorKind::BadBase64 { reason: source.to_string() })?;
-    let len = body.len() + attributes_len;
-    if len > left {
-        return Err(Refusal::TooLong);
-    }
-    Ok((Output { body: Bytes::from(body), attributes }, len))
+    let mut output = Output { attributes, target, ..Output::default() };
+    let len = match source {
+        Source::Data(data) => {
+            let body_len = base64::decoded_len_estimate(data.len()).saturating_sub(2);
+            if body_len.saturating_add(attributes_len) > left {
+                return Err(Refusal::TooLong);
+            }
+            let body = BASE64
+                .decode(data.as_bytes())
+                .map_err(|source| OutputErrorKind::BadBase64 { reason: source.to_string() })?;
+            output.body = Bytes::from(body);
+            output.body.len()
+        }
+        Source::Uri(uri) => {
+            let len = uri.len();
+            output.uri = Some(uri);
+            len
+        }
+    };
+    let len = len.saturating_add(attributes_len);
+    if len > left { Err(Refusal::TooLong) } else { Ok((output, len)) }
 }
 
 fn parse(line: &[u8]) -> Result<Line<'_>, OutputErrorKind> {
@@ -120,44 +138,44 @@ fn parse(line: &[u8]) -> Result<Line<'_>, OutputErrorKind> {
     }
 }
 
-/// The base64 text of the body. An empty `uri` counts as absent, an empty `data` is an empty body.
-fn body_text<'a>(line: &Line<'a>) -> Result<Cow<'a, str>, OutputErrorKind> {
+/// Where the body is. An empty `uri` counts as absent, an empty `data` is an empty body.
+fn source<'a>(line: &Line<'a>, uris: bool) -> Result<Source<'a>, OutputErrorKind> {
     let data = line.data.map(|raw| text(raw, "data")).transpose()?;
-    let uri = line.uri.map(|raw| text(raw, "uri")).transpose()?.filter(|uri| !uri.is_empty());
-    match (data, uri) {
+    match (data, optional(line.uri, "uri")?) {
         (Some(_), Some(_)) => Err(OutputErrorKind::TwoBodies),
         (None, None) => Err(OutputErrorKind::NoBody),
-        (None, Some(_)) => Err(OutputErrorKind::Unsupported {
-            field: "uri",
-            purpose: "an object that pugmark is to fetch",
-        }),
-        (Some(data), None) => Ok(data),
+        (None, Some(_)) if !uris => Err(OutputErrorKind::UriInSandbox),
+        (None, Some(uri)) => Ok(Source::Uri(uri)),
+        (Some(data), None) => Ok(Source::Data(data)),
     }
 }
 
-fn refuse_unsupported(line: &Line<'_>, own_session: SessionId) -> Result<(), OutputErrorKind> {
-    if line.fork.map(|raw| typed::<bool>(raw, "fork", "true or false")).transpose()? == Some(true) {
-        return Err(OutputErrorKind::Unsupported {
-            field: "fork",
-            purpose: "a child session seeded with this output",
-        });
-    }
-    match line.session.map(|raw| text(raw, "session")).transpose()? {
-        Some(other)
-            if !other.is_empty() && other.parse::<SessionId>().ok() != Some(own_session) =>
-        {
-            Err(OutputErrorKind::Unsupported {
-                field: "session",
-                purpose: "an output for another session",
-            })
+/// Where the output goes: the handler's own session counts as none, also with `fork`.
+fn target(line: &Line<'_>, own: SessionId) -> Result<Option<Target>, OutputErrorKind> {
+    let fork = line.fork.map(|raw| typed::<bool>(raw, "fork", "true or false")).transpose()?;
+    let session = optional(line.session, "session")?;
+    let other = match session.map(|text| (text.parse::<SessionId>(), text)) {
+        None => None,
+        Some((Ok(session), _)) if session == own => None,
+        Some((Ok(session), _)) => Some(session),
+        Some((Err(_), text)) => {
+            return Err(OutputErrorKind::BadSession { text: excerpt(text.as_bytes()) });
         }
-        _ => Ok(()),
+    };
+    match (other, fork == Some(true)) {
+        (Some(_), true) => Err(OutputErrorKind::TwoTargets),
+        (Some(session), false) => Ok(Some(Target::Session(session))),
+        (None, true) => Ok(Some(Target::Fork)),
+        (None, false) => Ok(None),
     }
 }
 
-fn check_pause(attributes: &Attributes) -> Result<(), OutputErrorKind> {
+fn check_pause(attributes: &Attributes, target: Option<Target>) -> Result<(), OutputErrorKind> {
     if attributes.content_type.as_deref() != Some(PAUSE_CONTENT_TYPE) {
         return Ok(());
+    }
+    if target.is_some() {
+        return Err(OutputErrorKind::PauseElsewhere);
     }
     let Some(text) = attributes.metadata.get("duration") else { return Ok(()) };
     let bad = |reason| OutputErrorKind::BadDuration { text: excerpt(text.as_bytes()), reason };

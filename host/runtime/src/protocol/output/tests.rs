@@ -1,3 +1,5 @@
+use pugmark_log::Target;
+
 use super::OutputErrorKind as Kind;
 use super::*;
 use crate::protocol::duration::DurationError;
@@ -115,16 +117,33 @@ fn names_the_field_of_a_wrong_type() {
 }
 
 #[test]
-fn refuses_what_is_not_served_yet() {
-    for (text, field) in [
-        (r#"{"uri":"s3://b/k"}"#.to_owned(), "uri"),
-        (r#"{"data":"","fork":true}"#.to_owned(), "fork"),
-        (format!(r#"{{"data":"","session":"{OTHER}"}}"#), "session"),
-        (r#"{"data":"","session":"x"}"#.to_owned(), "session"),
-    ] {
-        let error = read(&text).unwrap_err();
-        assert!(matches!(error.kind, Kind::Unsupported { field: f, .. } if f == field), "{text}");
-        assert!(error.to_string().contains("does not support yet"));
+fn a_body_to_be_fetched() {
+    let outputs = read(r#"{"uri":"s3://b/k","name":"n"}"#).unwrap();
+    assert_eq!(outputs[0].uri.as_deref(), Some("s3://b/k"));
+    assert!(outputs[0].body.is_empty());
+    let session = OWN.parse().unwrap();
+    let mut sandboxed = Parser::new(OutputLimits::default(), session).without_uris();
+    sandboxed.push(b"{\"data\":\"\",\"uri\":\"\"}\n").unwrap();
+    let error = sandboxed.push(b"{\"uri\":\"s3://b/k\"}\n").unwrap_err();
+    assert_eq!(error, OutputError { line: 2, kind: Kind::UriInSandbox });
+}
+
+#[test]
+fn an_output_goes_to_one_place() {
+    let target = |text: &str| read(text).unwrap().remove(0).target;
+    assert_eq!(target(r#"{"data":"","fork":true}"#), Some(Target::Fork));
+    let other = Some(Target::Session(OTHER.parse().unwrap()));
+    assert_eq!(target(&format!(r#"{{"data":"","session":"{OTHER}"}}"#)), other);
+    let own_fork = format!(r#"{{"data":"","fork":true,"session":"{OWN}"}}"#);
+    assert_eq!(target(&own_fork), Some(Target::Fork));
+    let both = format!(r#"{{"data":"","fork":true,"session":"{OTHER}"}}"#);
+    assert_eq!(kind(&both), Kind::TwoTargets);
+    assert_eq!(kind(r#"{"data":"","session":"x"}"#), Kind::BadSession { text: "x".into() });
+    for target in [r#""fork":true"#.to_owned(), format!(r#""session":"{OTHER}""#)] {
+        let pause = format!(
+            r#"{{"data":"","content-type":"application/vnd.pugmark.pause+text",{target}}}"#
+        );
+        assert_eq!(kind(&pause), Kind::PauseElsewhere);
     }
 }
 
