@@ -37,6 +37,11 @@ impl Context {
         }
     }
 
+    /// Whether there is a file to read: nothing was set up before the first use.
+    pub fn exists() -> bool {
+        path().is_ok_and(|path| path.exists())
+    }
+
     fn create() -> Result<Self, Error> {
         let folder = home()?.join(".pugmark/buckets/default");
         fs::create_dir_all(&folder).map_err(|source| file("create", &folder, source))?;
@@ -81,6 +86,14 @@ fn on_one_line() -> serde_saphyr::SerializerOptions {
 /// If neither `XDG_CACHE_HOME` nor `HOME` says where.
 pub fn cache_dir() -> Result<PathBuf, Error> {
     xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("pugmark/components"))
+}
+
+/// Where it is kept which stores honour put-if-absent.
+///
+/// # Errors
+/// If neither `XDG_CACHE_HOME` nor `HOME` says where.
+pub fn stores_dir() -> Result<PathBuf, Error> {
+    xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("pugmark/stores"))
 }
 
 fn path() -> Result<PathBuf, Error> {

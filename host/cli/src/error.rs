@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use pugmark_log::{Kind, SessionId};
 use pugmark_runtime::StepError;
 use pugmark_runtime::sandbox::LoadError;
+use serde::Serialize;
 
 use crate::output::escape_line;
 
@@ -30,6 +31,10 @@ pub mod exit {
     pub const HANDLER_LIMIT: u8 = 11;
     /// The handler cannot be used at all.
     pub const HANDLER_UNUSABLE: u8 = 12;
+    /// What was compared differs, and the caller asked to be told so.
+    pub const DIFFERENT: u8 = 20;
+    /// Nothing that was replayed differs, but not all could be replayed.
+    pub const INCOMPLETE: u8 = 21;
     /// Ended by a signal whose number is added, as shells count it: 130 from the keyboard.
     pub const BY_SIGNAL: u8 = 128;
 }
@@ -50,6 +55,8 @@ pub enum Error {
     Load { path: String, source: LoadError },
     #[error("cannot {action} `{path}`")]
     File { action: &'static str, path: String, source: std::io::Error },
+    #[error("cannot use the bundle `{path}`")]
+    Bundle { path: String, source: pugmark_log::bundle::Error },
     #[error("cannot read the context file `{path}`")]
     Context { path: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{message}")]
@@ -60,6 +67,8 @@ pub enum Error {
     Ambiguous { part: String, candidates: Vec<SessionId> },
     #[error("cannot write to standard output")]
     Stdout(#[from] std::io::Error),
+    #[error("cannot be written as JSON")]
+    Json { source: serde_json::Error },
     #[error("ended by a signal; what was committed before it stays")]
     Interrupted { signal: u8 },
 }
@@ -81,6 +90,7 @@ impl Error {
             Self::Log(error) => of_kind(error.kind()),
             Self::Runtime(error) | Self::Step(StepError::Host(error)) => of_runtime(error),
             Self::Step(StepError::Failed { source, .. }) => of_failure(source),
+            Self::Step(StepError::Undelivered { source, .. }) => of_kind(source.kind()),
             Self::Load { source, .. } => match source.kind() {
                 Kind::NotFound => exit::NOT_FOUND,
                 Kind::Internal => exit::INTERNAL,
@@ -93,16 +103,27 @@ impl Error {
                 exit::INVALID
             }
             Self::File { .. } | Self::Stdout(_) => exit::UNAVAILABLE,
+            Self::Bundle { source, .. } => of_kind(source.kind()),
             Self::Context { .. } | Self::Invalid { .. } | Self::Ambiguous { .. } => exit::INVALID,
             Self::NotFound { .. } => exit::NOT_FOUND,
+            Self::Json { .. } => exit::INTERNAL,
             Self::Interrupted { signal } => exit::BY_SIGNAL.saturating_add(*signal),
         }
     }
 
     /// What to do about it, where that is known.
-    fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Invalid { hint, .. } | Self::NotFound { hint, .. } => hint.clone(),
+            Self::Log(error) | Self::Runtime(pugmark_runtime::Error::Log(error)) => {
+                hint_of_log(error).map(str::to_owned)
+            }
+            Self::Step(StepError::Host(pugmark_runtime::Error::Log(error))) => {
+                hint_of_log(error).map(str::to_owned)
+            }
+            Self::Context { .. } => {
+                Some("mend the file, or remove it: a new one is made then".to_owned())
+            }
             Self::Ambiguous { candidates, .. } => {
                 let mut text = "give more digits of one of\n".to_owned();
                 for id in candidates {
@@ -110,30 +131,17 @@ impl Error {
                 }
                 Some(text.trim_end().to_owned())
             }
-            Self::Log(pugmark_log::Error::SessionNotFound { .. }) => {
-                Some("`pugmark sessions` lists those of this bucket".to_owned())
-            }
-            Self::Log(pugmark_log::Error::VersionNotFound { .. }) => {
-                Some("`pugmark log -A` lists a session's versions".to_owned())
-            }
-            Self::Log(pugmark_log::Error::Unknown { .. }) => {
-                Some("look at `pugmark log -A` before you do it again".to_owned())
-            }
-            Self::Log(pugmark_log::Error::Superseded { .. })
-            | Self::Step(StepError::Host(pugmark_runtime::Error::Log(
-                pugmark_log::Error::Superseded { .. },
-            ))) => {
-                Some("another `pugmark run` is on this session; let one of them go on".to_owned())
-            }
             Self::Step(StepError::Failed { source, .. }) => source.hint().map(str::to_owned),
+            Self::Step(StepError::Undelivered { .. }) => Some(
+                "the next `pugmark run` on the session delivers the rest, once each".to_owned(),
+            ),
             _ => None,
         }
     }
 
-    /// The message for a person: the error, what caused it, and the way out. What a guest wrote is
-    /// escaped.
-    pub fn report(&self) -> String {
-        let mut text = format!("error: {self}");
+    /// The message: the error and what caused it, on one line. What a guest wrote is escaped.
+    pub fn message(&self) -> String {
+        let mut text = self.to_string();
         let mut source = std::error::Error::source(self);
         while let Some(error) = source {
             let message = error.to_string();
@@ -144,15 +152,73 @@ impl Error {
         }
         // A guest's line break must not begin a line that looks like ours.
         let text = escape_line(&text);
-        let mut text = match text.char_indices().nth(MAX_REPORT_CHARS) {
+        match text.char_indices().nth(MAX_REPORT_CHARS) {
             None => text,
             Some((end, _)) => format!("{} … ({} bytes in all)", &text[..end], text.len()),
-        };
-        if let Some(hint) = self.hint() {
-            let _ = write!(text, "\nhint: {hint}");
         }
-        text
     }
+
+    /// The error as `--json` reports it.
+    pub fn view(&self) -> View {
+        let exit_code = self.exit_code();
+        View { error: self.message(), kind: kind_of(exit_code), exit_code, hint: self.hint() }
+    }
+}
+
+/// An error as a JSON document.
+#[derive(Serialize)]
+pub struct View {
+    /// What went wrong.
+    pub error: String,
+    /// What the exit code stands for.
+    pub kind: &'static str,
+    /// The process's exit code.
+    pub exit_code: u8,
+    /// The way out, where one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// The word for an exit code.
+pub fn kind_of(exit_code: u8) -> &'static str {
+    match exit_code {
+        exit::INVALID => "invalid",
+        exit::NOT_FOUND => "not-found",
+        exit::CONFLICT => "conflict",
+        exit::CORRUPT => "corrupt",
+        exit::UNAVAILABLE => "unavailable",
+        exit::UNKNOWN => "unknown",
+        exit::HANDLER_FAILED => "handler-failed",
+        exit::HANDLER_LIMIT => "handler-limit",
+        exit::HANDLER_UNUSABLE => "handler-unusable",
+        exit::DIFFERENT => "different",
+        exit::INCOMPLETE => "incomplete",
+        exit::BY_SIGNAL.. => "interrupted",
+        _ => "internal",
+    }
+}
+
+/// What to do about an error of the bucket, where that is known.
+fn hint_of_log(error: &pugmark_log::Error) -> Option<&'static str> {
+    use pugmark_log::Error;
+    Some(match error {
+        Error::SessionNotFound { .. } => "`pugmark sessions` lists those of this bucket",
+        Error::SessionRemoved { .. } => "`pugmark sessions` lists those that are there",
+        Error::PushIdTaken { .. } => "give what is pushed anew an id of its own",
+        Error::VersionNotFound { .. } => "`pugmark log -A` lists a session's versions",
+        Error::ObjectNotFound { .. } => "`pugmark objects` lists a session's",
+        Error::RefNotFound { .. } => "`pugmark refs` lists the names",
+        Error::Unknown { .. } => "look at `pugmark log -A` before you do it again",
+        Error::Superseded { .. } => {
+            "another `pugmark run` is on this session; let one of them go on"
+        }
+        Error::Contended { .. } => "nothing was written; try again",
+        Error::Store { source, .. } => return crate::stores::hint(source),
+        Error::Corrupt { .. } => {
+            "`pugmark verify` says what else is damaged, and what can still be read"
+        }
+        _ => return None,
+    })
 }
 
 fn of_kind(kind: Kind) -> u8 {
@@ -171,7 +237,9 @@ fn of_runtime(error: &pugmark_runtime::Error) -> u8 {
     match error {
         pugmark_runtime::Error::Log(error) => of_kind(error.kind()),
         pugmark_runtime::Error::ObjectTooLarge { .. } => exit::HANDLER_LIMIT,
-        pugmark_runtime::Error::Io { .. } => exit::UNAVAILABLE,
+        pugmark_runtime::Error::Io { .. } | pugmark_runtime::Error::Fetch { .. } => {
+            exit::UNAVAILABLE
+        }
         _ => exit::INTERNAL,
     }
 }

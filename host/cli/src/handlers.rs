@@ -1,6 +1,6 @@
 //! Which handler runs: what the command line names, and what the session asks for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,18 +8,31 @@ use std::time::Duration;
 
 use pugmark_runtime::process::{ProcessFailure, ProcessSpec, loopback_bypass};
 use pugmark_runtime::sandbox::{LoadError, Sandbox, Settings, is_wasm};
-use pugmark_runtime::{Handler, StepError};
+use pugmark_runtime::{Handler, RemoteHandler, RpcHandler, StepError};
+use url::Url;
 
 use crate::context::cache_dir;
 use crate::error::Error;
 use crate::output::note;
 
+/// How long a step outside the sandbox may take unless --timeout says otherwise.
+const TIMEOUT: Duration = Duration::from_mins(15);
+
 /// A handler that the command line names.
 pub struct Route {
     /// Its name.
     pub name: String,
-    /// Its program or component, and arguments.
+    /// Its program, component or address, and arguments.
     pub argv: Vec<OsString>,
+}
+
+/// How handlers outside the sandbox are run.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    /// How long a step may take, if the user says.
+    pub timeout: Option<Duration>,
+    /// Whether programs are kept between steps and called over HTTP.
+    pub rpc: bool,
 }
 
 /// All of them.
@@ -32,9 +45,7 @@ impl Routes {
     /// If there is none, or one that cannot be read.
     pub fn parse(named: &[String], command: &[OsString]) -> Result<Self, Error> {
         if let Some(program) = command.first() {
-            let stem = Path::new(program).file_stem().unwrap_or(program);
-            let name = stem.to_string_lossy().into_owned();
-            return Ok(Self(vec![Route { name, argv: command.to_vec() }]));
+            return Ok(Self(vec![Route { name: name_of(program), argv: command.to_vec() }]));
         }
         if named.is_empty() {
             return Err(Error::invalid(
@@ -52,6 +63,11 @@ impl Routes {
             routes.push(route);
         }
         Ok(Self(routes))
+    }
+
+    /// Each of them.
+    pub fn into_vec(self) -> Vec<Route> {
+        self.0
     }
 
     /// The handler that a session asks for; where it asks for none, the first.
@@ -74,9 +90,26 @@ impl Routes {
     }
 }
 
+/// What a handler is called that has no name: by its file, or by the end of its address.
+fn name_of(program: &OsStr) -> String {
+    if let Some(url) = address(program) {
+        let last = url.path_segments().and_then(|mut segments| segments.rfind(|s| !s.is_empty()));
+        return last.or(url.host_str()).unwrap_or("handler").to_owned();
+    }
+    Path::new(program).file_stem().unwrap_or(program).to_string_lossy().into_owned()
+}
+
+/// The address that a handler is named by, if it is one and no program.
+fn address(program: &OsStr) -> Option<Url> {
+    let text = program.to_str()?;
+    let url = Url::parse(text).ok()?;
+    (matches!(url.scheme(), "http" | "https") && text.contains("://")).then_some(url)
+}
+
 fn parse_route(text: &str) -> Result<Route, Error> {
     let invalid = |reason: String| {
-        let hint = "write --handler NAME='program arguments' or NAME=./component.wasm";
+        let hint = "write --handler NAME='program arguments', NAME=./component.wasm or \
+                    NAME=https://host/path";
         Error::invalid(format!("`{text}` is not a handler: {reason}"), hint)
     };
     let (name, command) =
@@ -88,33 +121,46 @@ fn parse_route(text: &str) -> Result<Route, Error> {
     Ok(Route { name: name.to_owned(), argv: argv.into_iter().map(Into::into).collect() })
 }
 
-/// Makes a handler ready: a file that is WebAssembly by its first bytes goes into the sandbox.
+/// Makes a handler ready: an address is called, a file that is WebAssembly by its first bytes goes
+/// into the sandbox, and anything else is a program.
 ///
 /// # Errors
-/// If it is WebAssembly that cannot be a handler.
-pub fn load(route: &Route, timeout: Duration) -> Result<Handler, Error> {
+/// If it is not there, or WebAssembly that cannot be a handler.
+pub fn load(route: &Route, manner: Manner) -> Result<Handler, Error> {
+    let timeout = manner.timeout.unwrap_or(TIMEOUT);
+    let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    if let Some(url) = address(&route.argv[0]) {
+        return load_remote(route, &url, timeout_ms);
+    }
     let path = Path::new(&route.argv[0]);
     let named_wasm =
         path.extension().is_some_and(|extension| extension == "wasm" || extension == "cwasm");
-    if !named_wasm && !begins_as_wasm(path) {
-        check_program(route)?;
-        return Ok(Handler::Process(ProcessSpec {
-            argv: route.argv.clone(),
-            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            environment: loopback_bypass(|name| std::env::var_os(name)),
-        }));
+    if named_wasm || begins_as_wasm(path) {
+        return load_component(route, path);
     }
-    let unusable = |source: LoadError| Error::Load { path: path.display().to_string(), source };
-    let compiler = std::env::current_exe()
-        .ok()
-        .map(|program| vec![program.into_os_string(), OsString::from("compile-component")]);
-    let settings = Settings {
-        cache_dir: cache_dir().ok(),
-        compiler,
-        notice: Arc::new(note),
-        ..Settings::default()
+    check_program(route)?;
+    let spec = ProcessSpec {
+        argv: route.argv.clone(),
+        timeout_ms,
+        environment: loopback_bypass(|name| std::env::var_os(name)),
     };
-    let component = Sandbox::new(settings).and_then(|s| s.load_file(path)).map_err(unusable)?;
+    if manner.rpc { Ok(Handler::Rpc(RpcHandler::new(spec)?)) } else { Ok(Handler::Process(spec)) }
+}
+
+fn load_remote(route: &Route, url: &Url, timeout_ms: u64) -> Result<Handler, Error> {
+    if route.argv.len() > 1 {
+        let hint = "what a handler at an address is to know belongs into the address";
+        return Err(Error::invalid("a handler at an address takes no arguments", hint));
+    }
+    let handler = RemoteHandler::new(url.as_str(), timeout_ms)?;
+    handler
+        .map(Handler::Remote)
+        .ok_or_else(|| Error::invalid(format!("`{url}` is no address that can be called"), None))
+}
+
+fn load_component(route: &Route, path: &Path) -> Result<Handler, Error> {
+    let unusable = |source: LoadError| Error::Load { path: path.display().to_string(), source };
+    let component = Sandbox::new(settings()).and_then(|s| s.load_file(path)).map_err(unusable)?;
     let args = route.argv[1..].iter().map(|arg| {
         arg.to_str().map(str::to_owned).ok_or_else(|| {
             let message = format!("the argument `{}` is not UTF-8", arg.to_string_lossy());
@@ -122,6 +168,20 @@ pub fn load(route: &Route, timeout: Duration) -> Result<Handler, Error> {
         })
     });
     Ok(Handler::Component { component, args: args.collect::<Result<_, _>>()? })
+}
+
+/// What this program makes sandboxes with: compiled code is kept for the user, and compiled in a
+/// child process.
+pub fn settings() -> Settings {
+    let compiler = std::env::current_exe()
+        .ok()
+        .map(|program| vec![program.into_os_string(), OsString::from("compile-component")]);
+    Settings {
+        cache_dir: cache_dir().ok(),
+        compiler,
+        notice: Arc::new(note),
+        ..Settings::default()
+    }
 }
 
 /// Fails as starting the program would, if it is not there: before a session is made for it.
@@ -178,6 +238,29 @@ mod tests {
     fn a_command_serves_every_session() {
         assert_eq!(chosen(&[], &["./triage.wasm"], None).unwrap().name, "triage");
         assert_eq!(chosen(&[], &["./triage.wasm"], Some("review")).unwrap().name, "review");
+    }
+
+    #[test]
+    fn an_address_is_called() {
+        let manner = Manner { timeout: None, rpc: false };
+        for (url, name) in [
+            ("http://127.0.0.1:8080", "127.0.0.1"),
+            ("http://127.0.0.1:8080/agents/triage/?key=1", "triage"),
+        ] {
+            let route = chosen(&[], &[url], None).unwrap();
+            assert_eq!(route.name, name);
+            assert!(matches!(load(&route, manner), Ok(Handler::Remote(_))), "{url}");
+        }
+        let route = chosen(&["a=http://h/ x"], &[], None).unwrap();
+        assert!(matches!(load(&route, manner), Err(Error::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_program_may_stay() {
+        let route = chosen(&[], &["sh", "-c", "true"], None).unwrap();
+        let load = |rpc| load(&route, Manner { timeout: None, rpc });
+        assert!(matches!(load(true), Ok(Handler::Rpc(_))));
+        assert!(matches!(load(false), Ok(Handler::Process(_))));
     }
 
     #[test]

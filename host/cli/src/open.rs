@@ -1,7 +1,7 @@
 //! Opening what a command works on: the bucket, and the session and version that it names.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pugmark_log::object_store::ObjectStore;
 use pugmark_log::object_store::local::LocalFileSystem;
@@ -12,6 +12,16 @@ use url::Url;
 use crate::context::Context;
 use crate::environment::System;
 use crate::error::Error;
+use crate::stores::{self, Connection};
+
+/// What this invocation says of the connection to the bucket's store.
+static CONNECTION: OnceLock<Connection> = OnceLock::new();
+
+/// Takes what the command line says of the connection to the bucket's store. Once, before anything
+/// is opened.
+pub fn configure(connection: Connection) {
+    let _ = CONNECTION.set(connection);
+}
 
 /// What every command begins with.
 pub struct Workspace {
@@ -28,11 +38,9 @@ impl Workspace {
     /// If the context or the bucket cannot be opened.
     pub fn open(bucket: Option<&str>) -> Result<Self, Error> {
         let mut context = Context::load()?;
-        if let Some(named) = bucket {
-            let url = bucket_url(named)?;
-            if url != context.bucket {
-                context = Context { bucket: url, session: None };
-            }
+        let url = bucket_url(bucket.unwrap_or(&context.bucket))?;
+        if url != context.bucket {
+            context = Context { bucket: url, session: None };
         }
         let bucket = open_bucket(&context.bucket)?;
         Ok(Self { context, bucket })
@@ -51,6 +59,18 @@ impl Workspace {
         if self.context.bucket.starts_with("memory:") {
             return Ok(());
         }
+        self.context.save()
+    }
+
+    /// Makes sure that a session is not the current one any more.
+    ///
+    /// # Errors
+    /// If the context cannot be written.
+    pub fn forget(&mut self, session: SessionId) -> Result<(), Error> {
+        if self.context.session != Some(session) {
+            return Ok(());
+        }
+        self.context.session = None;
         self.context.save()
     }
 
@@ -135,11 +155,19 @@ fn bucket_url(named: &str) -> Result<String, Error> {
         let path = format!("{}/", url.path());
         url.set_path(&path);
     }
+    if stores::is_remote(named) {
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
+        CONNECTION.get().cloned().unwrap_or_default().write_to(&mut url)?;
+    }
     Ok(url.to_string())
 }
 
 fn open_bucket(url: &str) -> Result<Bucket, Error> {
     let parsed = Url::parse(url).map_err(|_| unusable(url))?;
+    if stores::is_remote(url) {
+        return stores::open(&parsed);
+    }
     let store: Arc<dyn ObjectStore> = match parsed.scheme() {
         "file" => Arc::new(open_folder(&parsed.to_file_path().map_err(|()| unusable(url))?)?),
         "memory" => Arc::new(InMemory::new()),
@@ -163,6 +191,6 @@ fn open_folder(path: &PathBuf) -> Result<LocalFileSystem, Error> {
 fn unusable(url: &str) -> Error {
     Error::invalid(
         format!("`{url}` is not a bucket that this version can open"),
-        "give a folder, file:///folder or memory://",
+        "give a folder, s3://bucket/folder, gs://bucket/folder or az://container/folder",
     )
 }

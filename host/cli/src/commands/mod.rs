@@ -1,22 +1,36 @@
 //! The commands.
 
+mod bundle;
 mod cat;
 mod compile_component;
+mod completions;
 mod context;
+mod diff;
+mod draw;
 mod fork;
+mod forks;
+mod gc;
 mod link;
 mod log;
+mod man;
 mod objects;
+mod pin;
 mod pull;
 mod push;
 mod refs;
+mod replay;
+mod rm;
 mod run;
 mod sessions;
+mod skills;
+mod snapshots;
 mod start;
 mod stat;
 mod switch;
 mod tree;
+mod unbundle;
 mod unlink;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -25,6 +39,7 @@ use pugmark_log::{Digest, Entry, Snapshot};
 
 use crate::error::Error;
 use crate::open::Workspace;
+use crate::stores::is_remote;
 
 /// One of the commands.
 #[derive(Subcommand)]
@@ -44,6 +59,17 @@ pub enum Command {
     Link(link::Link),
     Refs(refs::Refs),
     Unlink(unlink::Unlink),
+    Diff(diff::Diff),
+    Replay(replay::Replay),
+    Bundle(bundle::Bundle),
+    Unbundle(unbundle::Unbundle),
+    Pin(pin::PinSessions),
+    Verify(verify::Verify),
+    Gc(gc::Gc),
+    Rm(rm::Rm),
+    Skills(skills::Skills),
+    Completions(completions::Completions),
+    Man(man::Man),
     CompileComponent(compile_component::CompileComponent),
 }
 
@@ -66,18 +92,62 @@ impl Command {
             Self::Link(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Refs(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Unlink(command) => plain(bucket, |workspace| command.run(workspace)),
+            Self::Diff(command) => judging(bucket, |workspace| command.run(workspace)),
+            Self::Replay(command) => command.run(bucket),
+            Self::Bundle(command) => plain(bucket, |workspace| command.run(workspace)),
+            Self::Unbundle(command) => command.run(bucket),
+            Self::Pin(command) => command.run(bucket),
+            Self::Verify(command) => judging(bucket, |workspace| command.run(workspace)),
+            Self::Gc(command) => plain(bucket, |workspace| command.run(workspace)),
+            Self::Rm(command) => plain(bucket, |workspace| command.run(workspace)),
+            Self::Skills(command) => command.run(),
+            Self::Completions(command) => command.run(),
+            Self::Man(command) => command.run(),
             Self::CompileComponent(command) => command.run(),
         }
     }
 }
 
-/// Runs a command that talks to the bucket alone. Local files need no runtime and no thread.
+/// Runs a command that talks to the bucket alone.
 fn plain<F>(bucket: Option<&str>, command: impl FnOnce(Workspace) -> F) -> Result<ExitCode, Error>
 where
     F: Future<Output = Result<(), Error>>,
 {
+    judging(bucket, |workspace| {
+        let ended = command(workspace);
+        async move { ended.await.map(|()| ExitCode::SUCCESS) }
+    })
+}
+
+/// [`plain`] for a command whose exit code says something.
+fn judging<F>(bucket: Option<&str>, command: impl FnOnce(Workspace) -> F) -> Result<ExitCode, Error>
+where
+    F: Future<Output = Result<ExitCode, Error>>,
+{
     let workspace = Workspace::open(bucket)?;
-    futures::executor::block_on(command(workspace)).map(|()| ExitCode::SUCCESS)
+    let remote = is_remote(&workspace.context.bucket);
+    on_runtime(remote, command(workspace))
+}
+
+/// Waits for something that the bucket of `workspace` has to say.
+pub fn block_on<T>(
+    workspace: &Workspace,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    on_runtime(is_remote(&workspace.context.bucket), answer)
+}
+
+/// Local files need no runtime and no thread; a network does.
+fn on_runtime<T>(remote: bool, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    if !remote {
+        return futures::executor::block_on(answer);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| pugmark_runtime::Error::Io {
+        action: "start a runtime".into(),
+        source,
+    })?;
+    runtime.block_on(answer)
 }
 
 /// The newest entry of the object whose hash begins with `text`, in a snapshot's log.

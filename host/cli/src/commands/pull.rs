@@ -5,21 +5,27 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use clap::Args;
 use futures::TryStreamExt as _;
-use pugmark_log::Entry;
+use pugmark_log::{Digest, Entry};
+use serde::Serialize;
 
 use crate::commands::find_entry;
+use crate::completion;
 use crate::error::Error;
 use crate::open::Workspace;
-use crate::output::{escape, to_stdout};
+use crate::output::{escape, is_json, to_json, to_stdout};
+use crate::progress::Progress;
 
 /// Save an object's body to a file
 ///
 /// Prints the file's path. Without -o, the file is made under the event's own name in this folder,
 /// and is never put in place of one that exists.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    pugmark pull 7b1be4ff -o file.json\n  \
+    pugmark pull 7b1be4ff")]
 pub struct Pull {
     /// The object's hash, or the beginning of it
-    #[arg(value_name = "HASH")]
+    #[arg(value_name = "HASH", add = completion::hashes())]
     hash: String,
 
     /// The file; one that exists is replaced once the body has arrived whole
@@ -27,8 +33,16 @@ pub struct Pull {
     output: Option<PathBuf>,
 
     /// The session and, after a colon, the version [default: the current session's newest]
-    #[arg(short, long, value_name = "SESSION[:VERSION]")]
+    #[arg(short, long, value_name = "SESSION[:VERSION]", add = completion::sessions())]
     session: Option<String>,
+}
+
+/// A file that was saved, as a JSON document.
+#[derive(Serialize)]
+struct View<'a> {
+    path: &'a str,
+    hash: Digest,
+    size: u64,
 }
 
 impl Pull {
@@ -42,6 +56,9 @@ impl Pull {
             }
             None => create_named(&workspace, &entry).await?,
         };
+        if is_json() {
+            return to_json(&View { path: &path, hash: entry.hash(), size: entry.size() });
+        }
         to_stdout(|out| writeln!(out, "{}", escape(&path)))?;
         Ok(())
     }
@@ -101,7 +118,9 @@ async fn copy(
         return Ok(file.write_all(data));
     }
     let mut body = workspace.bucket.read_object(&entry.hash()).await?;
+    let progress = Progress::new("reading", body.size);
     while let Some(piece) = body.stream.try_next().await? {
+        progress.add(piece.len());
         if let Err(error) = file.write_all(&piece) {
             return Ok(Err(error));
         }

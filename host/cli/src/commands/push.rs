@@ -2,12 +2,16 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pugmark_log::{Attributes, Draft};
+use pugmark_log::{Attributes, Draft, Entry};
+use serde::Serialize;
 
 use crate::commands::start::key_value;
+use crate::completion;
 use crate::error::Error;
 use crate::open::Workspace;
-use crate::output::{escape_line, to_stdout};
+use crate::output::{escape_line, is_json, note, to_json, to_stdout};
+use crate::progress::Progress;
+use crate::view::{EntryView, Point, kind_name};
 
 /// Append events to a session
 ///
@@ -17,7 +21,8 @@ use crate::output::{escape_line, to_stdout};
 #[command(after_help = "Examples:\n  \
     pugmark push <<<'{\"kind\":\"user_message\",\"text\":\"hi\"}'\n  \
     pugmark push report.json data.csv\n  \
-    pugmark push --name greeting hello.txt")]
+    pugmark push --name greeting hello.txt\n  \
+    pugmark push --id order-4711 order.json")]
 pub struct Push {
     /// Files to append; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -35,9 +40,27 @@ pub struct Push {
     #[arg(long = "meta", value_name = "KEY=VALUE", value_parser = key_value)]
     metadata: Vec<(String, String)>,
 
+    /// Append nothing if this was pushed before under the same id
+    ///
+    /// Any text that names this push: with it, a push may be repeated until it is known to have
+    /// succeeded. Other content under the same id is refused.
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+
     /// The session to append to [default: the current one]
-    #[arg(short, long, value_name = "SESSION")]
+    #[arg(short, long, value_name = "SESSION", add = completion::sessions())]
     session: Option<String>,
+}
+
+/// A version that was pushed, as a JSON document.
+#[derive(Serialize)]
+struct View<'a> {
+    #[serde(flatten)]
+    point: Point,
+    kind: &'static str,
+    /// Whether it was pushed before; then the version is one whose log holds it.
+    repeated: bool,
+    objects: Vec<EntryView<'a>>,
 }
 
 impl Push {
@@ -62,9 +85,33 @@ impl Push {
             attributes.name = self.name.clone().or(attributes.name.take());
             attributes.content_type = self.content_type.clone().or(attributes.content_type.take());
         }
-        let made = workspace.bucket.push(&session, None, &drafts).await?;
+        let total = drafts.iter().map(|draft| draft.body.len() as u64).sum();
+        let progress = Progress::new("storing", total);
+        let bucket = &workspace.bucket;
+        let (made, repeated) = match &self.id {
+            None => (bucket.push(&session, None, &drafts).await?, false),
+            Some(id) => {
+                let pushed = bucket.push_once(&session, None, id, &drafts).await?;
+                (pushed.snapshot, pushed.repeated)
+            }
+        };
+        drop(progress);
+        let entries: Vec<Entry> = if repeated {
+            note("pushed before: nothing was appended");
+            drafts.iter().map(Draft::build).collect::<Result<_, _>>()?
+        } else {
+            made.objects.clone()
+        };
+        if is_json() {
+            return to_json(&View {
+                point: Point::of(&made),
+                kind: kind_name(made.kind),
+                repeated,
+                objects: entries.iter().map(|entry| EntryView::of(entry, None)).collect(),
+            });
+        }
         to_stdout(|out| {
-            for entry in &made.objects {
+            for entry in &entries {
                 match &entry.attributes().name {
                     Some(name) => writeln!(out, "{}  {}", entry.hash(), escape_line(name))?,
                     None => writeln!(out, "{}", entry.hash())?,

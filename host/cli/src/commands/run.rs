@@ -1,25 +1,26 @@
+mod progress;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pugmark_log::{Digest, Manifest, NodeCache, Snapshot, Timestamp};
+use pugmark_log::{Bucket, Manifest, NodeCache, Snapshot};
 use pugmark_runtime::protocol::duration;
 use pugmark_runtime::sandbox::{Level, Limits};
-use pugmark_runtime::{Committed, Context, Handler, Options, Watch, keep_component};
+use pugmark_runtime::{Context, Fetcher, Handler, Lifecycle, Options, Trace, keep_component};
 use tokio::signal::unix::SignalKind;
 
-use crate::commands::tree::state_name;
+use crate::completion;
 use crate::error::Error;
-use crate::handlers::{self, Routes};
+use crate::fetching::{self, Stores};
+use crate::handlers::{self, Manner, Routes};
 use crate::open::Workspace;
-use crate::output::{escape_line, note};
+use crate::output::note;
+use progress::Progress;
 
-/// How long a step of a subprocess may take unless --timeout says otherwise.
-const PROCESS_TIMEOUT: Duration = Duration::from_mins(15);
 /// Bytes of the log that a loop keeps in memory between its steps.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
@@ -27,15 +28,21 @@ const CACHE_BYTES: usize = 16 * 1024 * 1024;
 ///
 /// A step gives the handler the log and appends what it answers, all or nothing. The loop ends when
 /// the handler pauses or has nothing to add. A handler that is a WebAssembly file runs in the
-/// sandbox; any other is a subprocess.
+/// sandbox; one at an address is called over HTTP; any other is a subprocess.
+///
+/// With --json, a document for each step goes to standard output, and one for the end.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pugmark run --start -- python agent.py\n  \
     pugmark run --once -- ./agent.wasm --verbose\n  \
     pugmark run --fork -- python agent.py\n  \
+    pugmark run --rpc -- python server.py\n  \
+    pugmark run -- http://127.0.0.1:8080/agent\n  \
+    pugmark run --allow-uri file:///srv/data -- python agent.py\n  \
     pugmark run --handler python='python agent.py' --handler triage=./triage.wasm --start")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Run {
-    /// The handler, and its arguments
+    /// The handler: a program or a WebAssembly file with its arguments, or an http(s) address
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 
@@ -69,8 +76,25 @@ pub struct Run {
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
 
+    /// Keep programs between steps, and call them over HTTP on a socket that they get as file
+    /// descriptor 3
+    ///
+    /// In Python: `pugmark.http.serve(WSGIPugmark(handler))`.
+    #[arg(long)]
+    rpc: bool,
+
+    /// Let handlers outside the sandbox have objects fetched from under this URL. May be repeated
+    ///
+    /// file://, s3://, gs:// and az:// can be fetched. Objects of the bucket itself always are.
+    #[arg(long = "allow-uri", value_name = "PREFIX")]
+    allowed_uris: Vec<String>,
+
+    /// Also tell the handler where its session was started and forked
+    #[arg(long)]
+    lifecycle: bool,
+
     /// The session; to fork, also the version after a colon [default: the current one]
-    #[arg(short, long, value_name = "SESSION[:VERSION]")]
+    #[arg(short, long, value_name = "SESSION[:VERSION]", add = completion::sessions())]
     session: Option<String>,
 }
 
@@ -91,13 +115,15 @@ impl Run {
     }
 
     async fn run_on(self, mut workspace: Workspace) -> Result<(), Error> {
-        let limits = self.bounds()?;
+        let limits = bounds(&self.limits, self.timeout)?;
+        let fetcher = self.fetcher(&workspace)?;
+        let mut progress = Progress::new()?;
         let basis = if self.start { None } else { Some(self.basis(&workspace).await?) };
         let wanted = basis.as_ref().and_then(|(_, manifest)| manifest.handler.as_deref());
         let by_name = !self.handlers.is_empty();
         let route = Routes::parse(&self.handlers, &self.command)?.choose(wanted, by_name)?;
         // The handler is loaded before a session is made for it: a bad one leaves nothing behind.
-        let handler = handlers::load(&route, self.timeout.unwrap_or(PROCESS_TIMEOUT))?;
+        let handler = handlers::load(&route, Manner { timeout: self.timeout, rpc: self.rpc })?;
         if let Handler::Component { component, .. } = &handler {
             keep_component(&workspace.bucket, component).await?;
         }
@@ -110,24 +136,41 @@ impl Run {
                 (made, manifest)
             }
         };
-        let cache = (!self.once).then(|| Arc::new(NodeCache::new(CACHE_BYTES)));
+        let bucket = workspace.bucket;
+        let lifecycle =
+            if self.lifecycle { Some(Lifecycle::of(&bucket, &manifest).await?) } else { None };
         let context = Context {
-            bucket: workspace.bucket,
+            trace: Some(trace(&bucket)),
+            bucket,
             manifest,
             agent: route.name,
             handler,
             limits,
             diagnostics: Arc::new(|level, text| note(&format!("{}: {text}", level_name(level)))),
-            trace: std::env::var("TRACEPARENT")
-                .ok()
-                .map(|parent| (parent, std::env::var("TRACESTATE").ok())),
-            cache,
+            fetcher: Some(fetcher),
+            lifecycle,
+            cache: (!self.once).then(|| Arc::new(NodeCache::new(CACHE_BYTES))),
         };
         let options = Options { once: self.once, max_steps: self.max_steps };
-        let finished = pugmark_runtime::run(&context, tip, options, &mut Progress).await?;
-        let plural = if finished.steps == 1 { "" } else { "s" };
-        note(&format!("{} step{plural}, {}", finished.steps, state_name(&finished.tip)));
+        let ended = pugmark_runtime::run(&context, tip, options, &mut progress).await;
+        progress.finish(ended.as_ref().ok()).await?;
+        ended?;
         Ok(())
+    }
+
+    /// What handlers may have fetched.
+    fn fetcher(&self, workspace: &Workspace) -> Result<Fetcher, Error> {
+        let bucket = &workspace.context.bucket;
+        fetching::check_prefixes(&self.allowed_uris)?;
+        Fetcher::new(bucket, &self.allowed_uris, Arc::new(Stores::beside(bucket))).map_err(
+            |failure| {
+                let message = format!("--allow-uri: {failure}");
+                Error::invalid(
+                    message,
+                    "give a URL that ends with a folder, such as s3://bucket/in",
+                )
+            },
+        )
     }
 
     /// The snapshot to run or to fork, and its session's manifest.
@@ -142,21 +185,33 @@ impl Run {
         let manifest = workspace.bucket.manifest(&snapshot.session).await?;
         Ok((snapshot, manifest))
     }
+}
 
-    /// The bounds of the sandbox.
-    fn bounds(&self) -> Result<Limits, Error> {
-        let mut limits = Limits::default();
-        for text in &self.limits {
-            let (name, value) = text.split_once('=').ok_or_else(|| {
-                Error::invalid(format!("`{text}` is not a limit"), "write --limit NAME=VALUE")
-            })?;
-            limits.set(name, value).map_err(|reason| Error::invalid(reason, None))?;
-        }
-        if let Some(timeout) = self.timeout {
-            limits.time_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        }
-        Ok(limits)
+/// The bounds of the sandbox, from `--limit`s and `--timeout`.
+pub(super) fn bounds(texts: &[String], timeout: Option<Duration>) -> Result<Limits, Error> {
+    let mut limits = Limits::default();
+    for text in texts {
+        let (name, value) = text.split_once('=').ok_or_else(|| {
+            Error::invalid(format!("`{text}` is not a limit"), "write --limit NAME=VALUE")
+        })?;
+        limits.set(name, value).map_err(|reason| Error::invalid(reason, None))?;
     }
+    if let Some(timeout) = timeout {
+        limits.time_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    }
+    Ok(limits)
+}
+
+/// The caller's trace, as its environment has it, or a new one.
+fn trace(bucket: &Bucket) -> Trace {
+    let variable = |name| std::env::var(name).ok();
+    let caller = variable("TRACEPARENT")
+        .and_then(|parent| Trace::parse(&parent, variable("TRACESTATE").as_deref()));
+    caller.unwrap_or_else(|| {
+        let mut random = [0; 16];
+        bucket.environment().fill_random(&mut random);
+        Trace::begin(random)
+    })
 }
 
 /// Makes a new session, a root or a fork of `parent`, the current one.
@@ -193,7 +248,8 @@ async fn told_to_end() -> u8 {
     }
 }
 
-fn timeout(text: &str) -> Result<Duration, String> {
+/// Parses `--timeout`.
+pub(super) fn timeout(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Ok(limit) if limit.is_zero() => Err("a step needs some time".to_owned()),
         Ok(limit) => Ok(limit),
@@ -208,40 +264,4 @@ fn level_name(level: Level) -> &'static str {
         Level::Warn => "warn",
         Level::Error => "error",
     }
-}
-
-/// Tells whoever runs the loop how it goes.
-struct Progress;
-
-impl Watch for Progress {
-    fn begins(&mut self, _tip: &Snapshot) {}
-
-    fn committed(&mut self, committed: &Committed) {
-        let snapshot = &committed.snapshot;
-        let mut line = format!("v{}", snapshot.version);
-        for entry in &snapshot.objects {
-            let attributes = entry.attributes();
-            if entry.is_pause() {
-                let reason = entry.data().map_or_else(String::new, |data| {
-                    format!(": {}", escape_line(&String::from_utf8_lossy(data)))
-                });
-                let _ = write!(line, "  pause{reason}");
-                continue;
-            }
-            let _ = write!(line, "  {}", short(&entry.hash()));
-            if let Some(name) = &attributes.name {
-                let _ = write!(line, " {}", escape_line(name));
-            }
-        }
-        note(&line);
-    }
-
-    fn sleeps(&mut self, until: Timestamp) {
-        note(&format!("sleeping until {until}"));
-    }
-}
-
-/// The beginning of a hash, enough to find it again.
-fn short(hash: &Digest) -> String {
-    hash.hex().chars().take(12).collect()
 }

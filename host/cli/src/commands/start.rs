@@ -4,12 +4,17 @@ use clap::Args;
 
 use crate::error::Error;
 use crate::open::Workspace;
-use crate::output::to_stdout;
+use crate::output::{is_json, to_json, to_stdout};
+use crate::view::SessionOnly;
 
 /// Create a new root session and make it the current one
 ///
 /// Prints the session's id.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    pugmark start\n  \
+    pugmark start --handler triage --meta team=core\n  \
+    session=$(pugmark start)")]
 pub struct Start {
     /// The name of the handler that picks the session up
     #[arg(long, value_name = "NAME")]
@@ -25,6 +30,9 @@ impl Start {
         let metadata: BTreeMap<String, String> = self.metadata.into_iter().collect();
         let snapshot = workspace.bucket.start(self.handler, metadata).await?;
         workspace.switch_to(snapshot.session)?;
+        if is_json() {
+            return to_json(&SessionOnly { session: snapshot.session });
+        }
         to_stdout(|out| writeln!(out, "{}", snapshot.session))?;
         Ok(())
     }

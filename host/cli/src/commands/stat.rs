@@ -1,19 +1,24 @@
 use clap::Args;
 
 use crate::commands::find_entry;
+use crate::completion;
 use crate::error::Error;
 use crate::open::Workspace;
-use crate::output::{escape_line, to_stdout};
+use crate::output::{escape_line, is_json, to_json, to_stdout};
+use crate::view::EntryView;
 
 /// Show what describes an object, without its body
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    pugmark stat 7b1be4ff\n  \
+    pugmark stat -s code-review:3 7b1be4ff --json")]
 pub struct Stat {
     /// The object's hash, or the beginning of it
-    #[arg(value_name = "HASH")]
+    #[arg(value_name = "HASH", add = completion::hashes())]
     hash: String,
 
     /// The session and, after a colon, the version [default: the current session's newest]
-    #[arg(short, long, value_name = "SESSION[:VERSION]")]
+    #[arg(short, long, value_name = "SESSION[:VERSION]", add = completion::sessions())]
     session: Option<String>,
 }
 
@@ -21,6 +26,9 @@ impl Stat {
     pub async fn run(self, workspace: Workspace) -> Result<(), Error> {
         let snapshot = workspace.snapshot(self.session.as_deref()).await?;
         let entry = find_entry(&workspace, &snapshot, &self.hash).await?;
+        if is_json() {
+            return to_json(&EntryView::of(&entry, None));
+        }
         let attributes = entry.attributes();
         let stored = if entry.data().is_some() { "inline" } else { "object" };
         to_stdout(|out| {

@@ -1,20 +1,22 @@
-//! The session tree, drawn line by line as it is read.
+//! The session tree: reading it level by level, and leaving out what is not wanted.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::collections::{HashMap, HashSet};
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pugmark_log::{Bucket, Ended, Manifest, SessionId, Snapshot, SnapshotKind, State};
+use pugmark_log::{Bucket, Manifest, SessionId, Snapshot, Timestamp};
 
-use crate::commands::objects;
+use crate::commands::draw;
+use crate::commands::forks;
+use crate::commands::snapshots::StepView;
 use crate::error::Error;
 use crate::open::Workspace;
-use crate::output::{escape_line, to_stdout};
+use crate::output::is_json;
+use crate::view::StateView;
 
-/// How many snapshots or manifests are read at a time.
-const PARALLEL: usize = 8;
+/// How many sessions are read at a time.
+const PARALLEL: usize = 32;
 
-/// How much of each session is drawn.
+/// How much of each session is shown.
 pub enum Detail {
     /// A line.
     Session,
@@ -25,153 +27,302 @@ pub enum Detail {
     },
 }
 
-/// A session whose turn to be drawn has not come yet.
-struct Branch {
-    manifest: Manifest,
-    /// What stands before its own line.
-    lead: String,
-    /// What stands before the lines below it.
-    prefix: String,
+/// What is wanted of a tree.
+pub struct Wanted {
+    /// How much of each session.
+    pub detail: Detail,
+    /// Only sessions with a version since then, and only such versions.
+    pub since: Option<Timestamp>,
+    /// Only sessions that this handler is to pick up, or made the last step of.
+    pub handler: Option<String>,
+    /// Only sessions with a name like this, `*` standing for anything.
+    pub name: Option<String>,
+    /// Every fork, however many a session has.
+    pub all_forks: bool,
 }
 
-/// Draws the whole tree that `session` belongs to, from its root.
-pub async fn draw(workspace: &Workspace, session: SessionId, detail: &Detail) -> Result<(), Error> {
+impl Wanted {
+    /// Whether only some of the sessions are wanted.
+    pub fn filters(&self) -> bool {
+        self.since.is_some() || self.handler.is_some() || self.name.is_some()
+    }
+}
+
+/// A session of a tree.
+pub struct Node {
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its newest version; `None` if it was removed, and stands here for its forks.
+    pub newest: Option<Newest>,
+    /// Its names.
+    pub names: Vec<String>,
+    /// Whether the filters let it pass.
+    pub matches: bool,
+    /// Whether it or a session below it passes.
+    pub shown: bool,
+    /// Its forks, by the version they were forked at and then by age; places in [`Tree::nodes`].
+    pub forks: Vec<usize>,
+    /// How many more forks it has.
+    pub left_out: usize,
+}
+
+/// A session's newest version.
+pub struct Newest {
+    /// Its number.
+    pub version: u64,
+    /// How many events its log has.
+    pub events: u64,
+    /// What the session waits for.
+    pub state: StateView,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+/// A tree of sessions; the first is its root, and each comes before its forks.
+pub struct Tree {
+    /// Its sessions.
+    pub nodes: Vec<Node>,
+    /// How many sessions the filters hide.
+    pub hidden: usize,
+}
+
+/// What one `log` shows, and what is known of the bucket for it.
+struct Scope<'a> {
+    bucket: &'a Bucket,
+    wanted: &'a Wanted,
+    /// The sessions whose tree is asked for.
+    asked: Vec<SessionId>,
+    names: HashMap<SessionId, Vec<String>>,
+    /// Those, the current session and all their ancestors: always drawn.
+    needed: HashSet<SessionId>,
+    /// Whether of many forks only some are drawn.
+    folds: bool,
+}
+
+/// Shows the tree that `session` belongs to, or the trees of all sessions whose name is wanted.
+pub async fn show(
+    workspace: &Workspace,
+    session: Option<SessionId>,
+    wanted: &Wanted,
+) -> Result<(), Error> {
     let bucket = &workspace.bucket;
-    let mut names: HashMap<SessionId, Vec<String>> = HashMap::new();
-    for (name, session) in bucket.refs().await? {
-        names.entry(session).or_default().push(name);
-    }
-    let mut root = bucket.manifest(&session).await?;
-    while let Some(parent) = &root.parent {
-        root = bucket.manifest(&parent.session).await?;
-    }
-    let mut open = vec![Branch { manifest: root, lead: String::new(), prefix: String::new() }];
-    while let Some(branch) = open.pop() {
-        let id = branch.manifest.session;
-        let tip = match bucket.tip(&id, None).await {
-            Ok(tip) => tip,
-            // A fork that was cut short before it came to be.
-            Err(pugmark_log::Error::SessionNotFound { .. }) if id != session => continue,
-            Err(error) => return Err(error.into()),
-        };
-        let children = children(bucket, &id).await?;
-        let mark = if workspace.context.session == Some(id) { "  *" } else { "" };
-        let named = names.get(&id).map(|names| format!("  ({})", names.join(", ")));
-        let line = session_line(&branch.manifest, &tip);
-        let named = named.unwrap_or_default();
-        to_stdout(|out| writeln!(out, "{}{line}{named}{mark}", branch.lead))?;
-        if let Detail::Snapshots { newest } = detail {
-            let rail = if children.is_empty() { "  " } else { "│ " };
-            draw_snapshots(bucket, &tip, *newest, &format!("{}{rail}", branch.prefix)).await?;
+    let names = names(bucket).await?;
+    let asked = match session {
+        Some(session) => vec![session],
+        None => named(&names, wanted.name.as_deref().unwrap_or("*"))?,
+    };
+    let folds = !wanted.all_forks && !is_json();
+    let mut scope = Scope { bucket, wanted, asked, names, needed: HashSet::new(), folds };
+    let mut roots: Vec<SessionId> = Vec::new();
+    for session in scope.asked.clone() {
+        let root = scope.ascend(session).await?;
+        if !roots.contains(&root) {
+            roots.push(root);
         }
-        let last = children.len().saturating_sub(1);
-        let branches = children.into_iter().enumerate().map(|(index, manifest)| {
-            let (lead, rail) =
-                if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            Branch {
-                manifest,
-                lead: format!("{}{lead}", branch.prefix),
-                prefix: format!("{}{rail}", branch.prefix),
-            }
-        });
-        open.extend(branches.rev());
+    }
+    if let Some(current) = workspace.context.session.filter(|_| folds) {
+        // The current session may be of another tree, or gone: it is not what is asked for.
+        let _ = scope.ascend(current).await;
+    }
+    for root in roots {
+        let tree = scope.read(root).await?;
+        draw::tree(workspace, &tree, wanted).await?;
     }
     Ok(())
-}
-
-/// The forks of a session, by the version they were forked at and then by age.
-async fn children(bucket: &Bucket, session: &SessionId) -> Result<Vec<Manifest>, Error> {
-    let ids = bucket.children(session).await?;
-    let read = ids.into_iter().map(|id| async move {
-        match bucket.manifest(&id).await {
-            Ok(manifest) => Ok(Some(manifest)),
-            Err(pugmark_log::Error::SessionNotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    });
-    let read = futures::stream::iter(read).buffered(PARALLEL);
-    let mut manifests: Vec<Manifest> =
-        read.try_filter_map(|m| async { Ok(m) }).try_collect().await?;
-    let forked_at = |m: &Manifest| m.parent.as_ref().map_or(0, |parent| parent.version);
-    manifests.sort_by_key(|m| (forked_at(m), m.session));
-    Ok(manifests)
-}
-
-fn session_line(manifest: &Manifest, tip: &Snapshot) -> String {
-    let mut line = manifest.session.to_string();
-    if let Some(parent) = &manifest.parent {
-        let _ = write!(line, "  forked at v{}", parent.version);
-    }
-    let events = tip.log.count();
-    let plural = if events == 1 { "" } else { "s" };
-    let _ = write!(line, "  v{}  {events} event{plural}  {}", tip.version, state_name(tip));
-    if let Some(handler) = &manifest.handler {
-        let _ = write!(line, "  handler {}", escape_line(handler));
-    }
-    line
 }
 
 /// What a session waits for, in words.
 pub fn state_name(tip: &Snapshot) -> String {
-    match tip.state() {
-        State::Due => "due".to_owned(),
-        State::Sleeping { until } => format!("sleeping until {until}"),
-        State::AtRest if tip.last.ended == Ended::Pause => "paused".to_owned(),
-        State::AtRest => "at rest".to_owned(),
-    }
+    StateView::of(tip).to_string()
 }
 
-async fn draw_snapshots(
-    bucket: &Bucket,
-    tip: &Snapshot,
-    newest: Option<u64>,
-    prefix: &str,
-) -> Result<(), Error> {
-    let from = (tip.version + 1).saturating_sub(newest.unwrap_or(u64::MAX));
-    if from > 0 {
-        to_stdout(|out| writeln!(out, "{prefix}… {from} older versions"))?;
+/// All names, by session.
+pub async fn names(bucket: &Bucket) -> Result<HashMap<SessionId, Vec<String>>, Error> {
+    let mut names: HashMap<SessionId, Vec<String>> = HashMap::new();
+    for (name, session) in bucket.refs().await? {
+        names.entry(session).or_default().push(name);
     }
-    let session = tip.session;
-    let read = (from..=tip.version)
-        .map(|version| async move { bucket.snapshot_named(&session, version).await });
-    let mut snapshots = futures::stream::iter(read).buffered(PARALLEL);
-    while let Some(snapshot) = snapshots.try_next().await? {
-        let line = snapshot_line(&snapshot);
-        let indent = format!("{prefix}    ");
-        to_stdout(|out| {
-            writeln!(out, "{prefix}{line}")?;
-            snapshot.objects.iter().try_for_each(|entry| objects::line(out, &indent, entry))
-        })?;
-    }
-    Ok(())
+    Ok(names)
 }
 
-fn snapshot_line(snapshot: &Snapshot) -> String {
-    let kind = match snapshot.kind {
-        SnapshotKind::Checkpoint => "checkpoint",
-        SnapshotKind::Provisional => "provisional",
-    };
-    let mut line = format!("v{}  {}  {kind}", snapshot.version, snapshot.created);
-    if let Some(step) = &snapshot.step {
-        if let Ok(step) = serde_json::from_str::<StepView>(step.get()) {
-            let _ = write!(line, "  step by {} on v{}", escape_line(&step.handler), step.snapshot);
+/// The sessions that have a name like `pattern`, oldest first.
+fn named(names: &HashMap<SessionId, Vec<String>>, pattern: &str) -> Result<Vec<SessionId>, Error> {
+    let like = |names: &[String]| names.iter().any(|name| is_like(name, pattern));
+    let mut found: Vec<SessionId> =
+        names.iter().filter(|(_, names)| like(names)).map(|(session, _)| *session).collect();
+    if found.is_empty() {
+        let message = format!("no session is named `{pattern}`");
+        return Err(Error::not_found(message, "`pugmark refs` lists the names"));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+impl Scope<'_> {
+    /// The root of a session's tree. What lies on the way is needed.
+    async fn ascend(&mut self, session: SessionId) -> Result<SessionId, Error> {
+        let mut manifest = self.bucket.manifest(&session).await?;
+        loop {
+            self.needed.insert(manifest.session);
+            let Some(parent) = &manifest.parent else { return Ok(manifest.session) };
+            manifest = match self.bucket.manifest(&parent.session).await {
+                Ok(manifest) => manifest,
+                // A parent that is gone leaves its forks behind, each the root of its tree.
+                Err(pugmark_log::Error::SessionNotFound { .. }) => return Ok(manifest.session),
+                Err(error) => return Err(error.into()),
+            };
         }
-        match snapshot.last.ended {
-            Ended::No => {}
-            Ended::Pause => line.push_str(", paused"),
-            Ended::Sleep(until) => {
-                let _ = write!(line, ", sleeps until {until}");
+    }
+
+    async fn read(&self, root: SessionId) -> Result<Tree, Error> {
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut level = vec![(None, root)];
+        while !level.is_empty() {
+            let read = level.into_iter().map(|(parent, id)| async move {
+                Ok::<_, Error>((parent, self.read_node(id).await?))
+            });
+            let read: Vec<_> = futures::stream::iter(read).buffered(PARALLEL).try_collect().await?;
+            level = Vec::new();
+            for (parent, found) in read {
+                let Some((mut node, forks)) = found else { continue };
+                let index = nodes.len();
+                if let Some(parent) = parent {
+                    let parent: &mut Node = &mut nodes[parent];
+                    parent.forks.push(index);
+                }
+                let (forks, left_out) = self.fold(forks, self.wanted.filters());
+                node.left_out = left_out;
+                level.extend(forks.into_iter().map(|id| (Some(index), id)));
+                nodes.push(node);
             }
-            Ended::Empty => line.push_str(", nothing to add"),
+        }
+        let mut tree = Tree { nodes, hidden: 0 };
+        self.filter(&mut tree);
+        Ok(tree)
+    }
+
+    /// A session and its forks, oldest first; `None` if it was cut short before it came to be.
+    async fn read_node(&self, id: SessionId) -> Result<Option<(Node, Vec<SessionId>)>, Error> {
+        let bucket = self.bucket;
+        let tip = async {
+            match bucket.tip(&id, None).await {
+                Err(pugmark_log::Error::SessionRemoved { .. }) if !self.asked.contains(&id) => {
+                    Ok(None)
+                }
+                tip => tip.map(Some),
+            }
+        };
+        let read = futures::try_join!(bucket.manifest(&id), tip, bucket.children(&id));
+        let (manifest, tip, forks) = match read {
+            Ok(read) => read,
+            Err(pugmark_log::Error::SessionNotFound { .. }) if !self.asked.contains(&id) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let names = self.names.get(&id).cloned().unwrap_or_default();
+        let matches = match &tip {
+            Some(tip) => self.matches(&manifest, tip, &names).await?,
+            None => false,
+        };
+        let newest = tip.map(|tip| Newest {
+            version: tip.version,
+            events: tip.log.count(),
+            state: StateView::of(&tip),
+            created: tip.created,
+        });
+        let node = Node {
+            newest,
+            manifest,
+            names,
+            matches,
+            shown: matches,
+            forks: Vec::new(),
+            left_out: 0,
+        };
+        Ok(Some((node, forks)))
+    }
+
+    async fn matches(
+        &self,
+        manifest: &Manifest,
+        tip: &Snapshot,
+        names: &[String],
+    ) -> Result<bool, Error> {
+        let Wanted { since, handler, name, .. } = self.wanted;
+        if since.is_some_and(|since| tip.created < since) {
+            return Ok(false);
+        }
+        if name.as_ref().is_some_and(|pattern| !names.iter().any(|name| is_like(name, pattern))) {
+            return Ok(false);
+        }
+        match handler {
+            Some(wanted) if manifest.handler.as_ref() != Some(wanted) => {
+                let last = if tip.last.version == tip.version {
+                    StepView::of(tip)
+                } else {
+                    let last = tip.last.version;
+                    StepView::of(&self.bucket.snapshot_named(&tip.session, last).await?)
+                };
+                Ok(last.is_some_and(|step| step.handler == *wanted))
+            }
+            _ => Ok(true),
         }
     }
-    line
+
+    /// Leaves out forks where there are many, unless `later`: filters have to see them all first.
+    fn fold(&self, forks: Vec<SessionId>, later: bool) -> (Vec<SessionId>, usize) {
+        if later || !self.folds {
+            return (forks, 0);
+        }
+        forks::choose(forks, &self.needed, |id| self.names.contains_key(id))
+    }
+
+    /// Applies the filters, and puts forks in their order.
+    fn filter(&self, tree: &mut Tree) {
+        let nodes = &mut tree.nodes;
+        for index in (0..nodes.len()).rev() {
+            let mut forks = std::mem::take(&mut nodes[index].forks);
+            forks.retain(|fork| nodes[*fork].shown);
+            nodes[index].shown |= !forks.is_empty();
+            if self.wanted.filters() {
+                let ids = forks.iter().map(|fork| nodes[*fork].manifest.session).collect();
+                let (kept, left_out) = self.fold(ids, false);
+                let kept: HashSet<SessionId> = kept.into_iter().collect();
+                forks.retain(|fork| kept.contains(&nodes[*fork].manifest.session));
+                nodes[index].left_out = left_out;
+            }
+            let forked_at = |node: &Node| node.manifest.parent.as_ref().map_or(0, |p| p.version);
+            forks.sort_by_key(|fork| (forked_at(&nodes[*fork]), nodes[*fork].manifest.session));
+            nodes[index].forks = forks;
+        }
+        tree.hidden = nodes.iter().filter(|node| !node.shown && node.newest.is_some()).count();
+    }
 }
 
-/// What is shown of a step's record.
-#[derive(serde::Deserialize)]
-struct StepView {
-    handler: String,
-    /// The version that the step began on.
-    snapshot: u64,
+/// Whether a name is like a pattern, in which `*` stands for any characters.
+fn is_like(name: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        None => name == pattern,
+        Some((head, tail)) => name.strip_prefix(head).is_some_and(|rest| {
+            (0..=rest.len()).any(|at| rest.is_char_boundary(at) && is_like(&rest[at..], tail))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (name, pattern) in
+            [("a-1", "a-*"), ("a", "*"), ("", "*"), ("abc", "a*c"), ("abc", "*b*"), ("x", "x")]
+        {
+            assert!(is_like(name, pattern), "{name} {pattern}");
+        }
+        for (name, pattern) in [("a-1", "a-"), ("ab", "b*"), ("abd", "a*c"), ("x", "")] {
+            assert!(!is_like(name, pattern), "{name} {pattern}");
+        }
+    }
 }

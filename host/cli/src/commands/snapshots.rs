@@ -1,0 +1,193 @@
+//! A session's snapshots, one after the other, as `log -A` lists them.
+
+use std::fmt::Write as _;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use pugmark_log::{Bucket, Ended, SessionId, Snapshot, SnapshotKind, Timestamp};
+use serde::Serialize;
+
+use crate::commands::objects;
+use crate::error::Error;
+use crate::output::{counted, escape_line, to_json_lines, to_stdout};
+use crate::style::{Style, paint};
+use crate::view::{EntryView, kind_name};
+
+/// How many snapshots are read at a time.
+const PARALLEL: usize = 32;
+/// How many are written at a time.
+const CHUNK: usize = 64;
+
+/// Which snapshots of a session are listed.
+pub struct Range {
+    /// The session.
+    pub session: SessionId,
+    /// The first version.
+    pub from: u64,
+    /// The newest version.
+    pub tip: u64,
+}
+
+impl Range {
+    /// The newest `newest` versions up to `tip` of those since `since`.
+    ///
+    /// # Errors
+    /// If a snapshot cannot be read.
+    pub async fn find(
+        bucket: &Bucket,
+        (session, tip): (SessionId, u64),
+        newest: Option<u64>,
+        since: Option<Timestamp>,
+    ) -> Result<Self, Error> {
+        let mut from = (tip + 1).saturating_sub(newest.unwrap_or(u64::MAX));
+        if let Some(since) = since {
+            // A version is never older than the one before it.
+            let mut end = tip + 1;
+            while from < end {
+                let middle = from + (end - from) / 2;
+                if bucket.snapshot_named(&session, middle).await?.created < since {
+                    from = middle + 1;
+                } else {
+                    end = middle;
+                }
+            }
+        }
+        Ok(Self { session, from, tip })
+    }
+
+    /// Lists them as text, with `rail` before each line.
+    ///
+    /// # Errors
+    /// If one cannot be read, or written out.
+    pub async fn draw(&self, bucket: &Bucket, rail: &str) -> Result<(), Error> {
+        if self.from > 0 {
+            let left_out = format!("… {}", counted(self.from, "older version"));
+            to_stdout(|out| writeln!(out, "{rail}{}", paint(Style::Dim, &left_out)))?;
+        }
+        let indent = format!("{rail}    ");
+        self.each_chunk(bucket, |chunk| {
+            to_stdout(|out| {
+                for snapshot in chunk {
+                    writeln!(out, "{rail}{}", line(snapshot))?;
+                    for entry in &snapshot.objects {
+                        objects::line(out, &indent, entry)?;
+                    }
+                }
+                Ok(())
+            })?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Lists them as JSON, one a line.
+    ///
+    /// # Errors
+    /// If one cannot be read, or written out.
+    pub async fn print_json(&self, bucket: &Bucket) -> Result<(), Error> {
+        self.each_chunk(bucket, |chunk| to_json_lines(chunk.iter().map(View::of))).await
+    }
+
+    async fn each_chunk(
+        &self,
+        bucket: &Bucket,
+        mut show: impl FnMut(&[Snapshot]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let session = self.session;
+        let read = (self.from..=self.tip)
+            .map(|version| async move { bucket.snapshot_named(&session, version).await });
+        let mut chunks = futures::stream::iter(read).buffered(PARALLEL).try_ready_chunks(CHUNK);
+        loop {
+            match chunks.try_next().await {
+                Ok(Some(chunk)) => show(&chunk)?,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    show(&error.0)?;
+                    return Err(error.1.into());
+                }
+            }
+        }
+    }
+}
+
+/// What is shown of a step's record.
+#[derive(serde::Deserialize, Serialize)]
+pub struct StepView {
+    /// The handler's name.
+    pub handler: String,
+    /// The version that the step began on.
+    pub snapshot: u64,
+}
+
+impl StepView {
+    /// The step that made a snapshot, if one did.
+    pub fn of(snapshot: &Snapshot) -> Option<Self> {
+        serde_json::from_str(snapshot.step.as_ref()?.get()).ok()
+    }
+}
+
+/// A snapshot as a JSON document.
+#[derive(Serialize)]
+struct View<'a> {
+    r#type: &'static str,
+    session: SessionId,
+    version: u64,
+    kind: &'static str,
+    created: Timestamp,
+    events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<StepView>,
+    /// How the step ended: `no` (it goes on), `pause`, `sleep` or `empty`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
+    objects: Vec<EntryView<'a>>,
+}
+
+impl<'a> View<'a> {
+    fn of(snapshot: &'a Snapshot) -> Self {
+        let step = StepView::of(snapshot);
+        let (ended, until) = match snapshot.last.ended {
+            Ended::No => ("no", None),
+            Ended::Pause => ("pause", None),
+            Ended::Sleep(until) => ("sleep", Some(until)),
+            Ended::Empty => ("empty", None),
+        };
+        Self {
+            r#type: "snapshot",
+            session: snapshot.session,
+            version: snapshot.version,
+            kind: kind_name(snapshot.kind),
+            created: snapshot.created,
+            events: snapshot.log.count(),
+            ended: step.is_some().then_some(ended),
+            until: until.filter(|_| step.is_some()),
+            step,
+            objects: snapshot.objects.iter().map(|entry| EntryView::of(entry, None)).collect(),
+        }
+    }
+}
+
+fn line(snapshot: &Snapshot) -> String {
+    let kind = match snapshot.kind {
+        SnapshotKind::Checkpoint => kind_name(snapshot.kind).to_owned(),
+        SnapshotKind::Provisional => paint(Style::Waiting, kind_name(snapshot.kind)),
+    };
+    let created = paint(Style::Dim, &snapshot.created.to_string());
+    let mut line = format!("v{}  {created}  {kind}", snapshot.version);
+    if snapshot.step.is_none() {
+        return line;
+    }
+    if let Some(step) = StepView::of(snapshot) {
+        let _ = write!(line, "  step by {} on v{}", escape_line(&step.handler), step.snapshot);
+    }
+    match snapshot.last.ended {
+        Ended::No => {}
+        Ended::Pause => line.push_str(", paused"),
+        Ended::Sleep(until) => {
+            let _ = write!(line, ", sleeps until {until}");
+        }
+        Ended::Empty => line.push_str(", nothing to add"),
+    }
+    line
+}
