@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Sets up, then runs every check and test.
 #
-#   tests/run.sh                 everything
-#   tests/run.sh PART…           some of it: lint, unit, doc, e2e
+#   tests/run.sh                 everything but stores
+#   tests/run.sh PART…           some of it: lint, unit, doc, e2e, stores
 #
-# lint  formatting and clippy, no warnings
+# lint  formatting and clippy, no warnings; licences of all crates
 # unit  cargo's tests of all crates: log, runtime, command line, guest SDK, examples, doc tests
 # doc   the API documentation, no warnings
 # e2e   pytest against the real binary; PYTEST_ARGS are passed on, as in PYTEST_ARGS='-k race'
+# stores  the same against object stores that it starts on loopback (tests/stores); only when named
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -24,7 +25,10 @@ run_lint() {
     step cargo fmt --all --check
     step cargo fmt --manifest-path tests/guests/Cargo.toml --all --check
     step cargo clippy --workspace --all-targets --locked -- -D warnings
+    step check_licences
 }
+
+check_licences() { cargo metadata --format-version 1 --locked | python3 tests/check_licences.py; }
 
 run_unit() { step cargo test --workspace --locked --quiet; }
 
@@ -34,6 +38,13 @@ run_e2e() {
     local arguments=()
     read -ra arguments <<<"${PYTEST_ARGS:-}"
     step env PYTHONDONTWRITEBYTECODE=1 target/venv/bin/pytest tests/e2e "${arguments[@]}"
+}
+
+run_stores() {
+    local arguments=()
+    read -ra arguments <<<"${PYTEST_ARGS:-}"
+    tests/stores/setup.sh
+    step env PYTHONDONTWRITEBYTECODE=1 target/venv/bin/pytest tests/stores "${arguments[@]}"
 }
 
 parts=("$@")

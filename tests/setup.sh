@@ -28,6 +28,7 @@ missing_packages() {
     command -v git >/dev/null || echo git
     "$python" -c 'import ensurepip, venv' 2>/dev/null || echo python3 python3-venv
     command -v unshare >/dev/null || echo util-linux
+    command -v zstd >/dev/null || echo zstd
 }
 
 setup_system() {

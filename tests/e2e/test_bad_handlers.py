@@ -35,9 +35,16 @@ BAD_LINES = {
         "`metadata` that is not an object of strings",
     ),
     "a field twice": ('{"data":"MQ==","data":"MQ=="}', "data"),
-    "fork": ('{"data":"MQ==","fork":true}', "`fork`.*does not support yet"),
-    "session": (f'{{"data":"MQ==","session":"{OTHER}"}}', "`session`.*does not support yet"),
-    "uri": ('{"uri":"file:///etc/passwd"}', "`uri`.*does not support yet"),
+    "fork of a text": ('{"data":"MQ==","fork":"yes"}', "`fork` that is not true or false"),
+    "session that is none": ('{"data":"MQ==","session":"x"}', "`session` that is not a session id"),
+    "fork and session": (
+        f'{{"data":"MQ==","fork":true,"session":"{OTHER}"}}',
+        "both `fork` and another `session`",
+    ),
+    "pause elsewhere": (
+        '{"data":"","content-type":"application/vnd.pugmark.pause+text","fork":true}',
+        "a pause for another session",
+    ),
     "no duration": (
         '{"data":"","content-type":"application/vnd.pugmark.pause+text","metadata":{"duration":"soon"}}',
         "`duration` set to `soon`",
@@ -61,7 +68,7 @@ def test_a_bad_line(home, unchanged, case):
     assert re.search(expected, message), message
     assert "handler `printf` failed" in message
     assert "line 2 of the handler's output" in message
-    assert ("does not support yet" in message) != ("hint: standard output takes" in message)
+    assert "hint: standard output takes" in message
     assert home.bucket.files() == before
 
 

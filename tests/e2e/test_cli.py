@@ -382,7 +382,7 @@ def test_another_bucket(home, tmp_path):
     assert "current session" in home.fails(NOT_FOUND, "-b", home.bucket.path, "log")
     home.ok("-b", home.bucket.path, "switch", mine)
     assert home.ok("context").splitlines()[1] == f"session   {mine}"
-    assert "file:///" in home.fails(INVALID, "-b", "ftp://x/y", "sessions")
+    assert "give a folder" in home.fails(INVALID, "-b", "ftp://x/y", "sessions")
 
 
 def test_a_bucket_in_memory_is_not_kept_as_the_current_one(home):

@@ -134,7 +134,7 @@ def with_format(file, **format):
 
 def test_a_newer_format_is_not_read(home, unchanged):
     session = home.start(HELLO)
-    with_format(tip_file(home, session), read=2, write=2)
+    with_format(tip_file(home, session), read=3, write=3)
     unchanged()
     for args in (
         ["log"],
@@ -144,7 +144,7 @@ def test_a_newer_format_is_not_read(home, unchanged):
         ["run", "--fork", "--", "true"],
     ):
         message = home.fails(INVALID, *args, stdin=HELLO)
-        assert "format 2" in message and "use a newer pugmark" in message
+        assert "format 3" in message and "use a newer pugmark" in message
     file = tip_file(home, session)
     file.write_text('{"format":{"read":9,"write":9},"and":"nothing else as it was"}\n')
     unchanged()
@@ -153,7 +153,7 @@ def test_a_newer_format_is_not_read(home, unchanged):
 
 def test_a_newer_writers_session_is_read_but_not_extended(home, unchanged):
     session = home.start(HELLO)
-    with_format(tip_file(home, session), write=2)
+    with_format(tip_file(home, session), write=3)
     unchanged()
     assert home.ok("cat") == HELLO + "\n"
     assert session in home.ok("log", "-A")

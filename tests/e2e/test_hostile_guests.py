@@ -120,9 +120,9 @@ HOSTILE = [
             ('{"name":"x"}', "neither"),
             ('{"data":"MQ==","uri":"s3://a/b"}', "both"),
             ('{"data":"*"}', "base64"),
-            ('{"data":"MQ==","fork":true}', "`fork`"),
-            ('{"uri":"file:///etc/passwd"}', "`uri`"),
-            ('{"data":"MQ==","session":"01900000-0000-7000-8000-000000000000"}', "`session`"),
+            ('{"data":"MQ==","fork":1}', "`fork`"),
+            ('{"uri":"file:///etc/passwd"}', "`uri`, which a handler in the sandbox cannot"),
+            ('{"data":"MQ==","session":"x"}', "`session`"),
         ]
     ],
     (

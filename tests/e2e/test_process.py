@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 
 import pytest
@@ -35,16 +36,29 @@ pugmark.pause()
         env={"TRACEPARENT": trace, "TRACESTATE": "a=1", "PUGMARK_RPC_URL": "fd://3"},
     )
     told = home.bucket.events(session)[1]
+    span = told["env"].pop("TRACEPARENT").split("-")
+    assert (span[:2], span[3]) == (trace.split("-")[:2], "01")
+    assert re.fullmatch("[0-9a-f]{16}", span[2]) and span[2] != trace.split("-")[2]
     assert told["env"] == {
         "PUGMARK_SESSION_ID": session,
         "PUGMARK_AGENT_ID": "agent",
         "PUGMARK_SESSION_METADATA": '{"team":"core"}',
         "PUGMARK_SNAPSHOT": "1",
         "PUGMARK_STEP_KEY": f"{session}:0",
-        "TRACEPARENT": trace,
         "TRACESTATE": "a=1",
     }
     assert told["sdk"] == [session, "agent", {"team": "core"}]
+
+
+def test_without_a_caller_a_run_is_a_trace(home):
+    session = home.start([1])
+    handler = ["sh", "-c", 'echo $TRACEPARENT >>told; test $(wc -l <told) = 3 || echo \'{"data":"MQ=="}\'']
+    home.ok("run", "--", *handler)
+    told = [line.split("-") for line in (home.path / "told").read_text().split()]
+    assert len(told) == 3 and all(len(field) == 4 for field in told)
+    assert len({trace for _, trace, _, _ in told}) == 1
+    assert len({span for _, _, span, _ in told}) == 3
+    assert len(home.bucket.bodies(session)) == 3
 
 
 def test_the_step_key_is_the_same_on_every_retry(home):

@@ -59,7 +59,13 @@ fn cost(setup: &Setup, size: u64) -> Cost {
             let mut tip = filled;
             for number in 0..STEPS {
                 let outputs = vec![event(size + number)];
-                let step = Step { basis: tip, outputs, end: StepEnd::Continue, record: None };
+                let step = Step {
+                    basis: tip,
+                    outputs,
+                    outbox: Vec::new(),
+                    end: StepEnd::Continue,
+                    record: None,
+                };
                 tip = bucket.commit_step(&step).await.expect("committed");
             }
             tip

@@ -12,7 +12,7 @@ use wasmtime::{Config, Engine, Store};
 
 use crate::support::{Row, Setup, component, event, median, timed};
 
-mod bindings {
+pub mod bindings {
     wasmtime::component::bindgen!({ path: "../../wit", world: "pugmark:handler/handler" });
 }
 
@@ -76,8 +76,8 @@ impl ObjectSource for NoObjects {
     }
 }
 
-/// A host that serves nothing: what the counter imports and never calls.
-struct Nothing;
+/// A host that serves nothing: what the examples import and never call.
+pub struct Nothing;
 
 impl types::Host for Nothing {}
 
@@ -102,7 +102,8 @@ impl log::Host for Nothing {
     fn log(&mut self, _level: log::Level, _message: String) {}
 }
 
-fn bare(bytes: &[u8]) -> (Engine, bindings::HandlerPre<Nothing>) {
+/// A component on wasmtime alone.
+pub fn bare(bytes: &[u8]) -> (Engine, bindings::HandlerPre<Nothing>) {
     let mut config = Config::new();
     config.epoch_interruption(true);
     let engine = Engine::new(&config).expect("an engine");
@@ -120,20 +121,27 @@ fn step(engine: &Engine, pre: &bindings::HandlerPre<Nothing>, entries: &[Entry])
     let handler = pre.instantiate(&mut store).expect("instantiated");
     let exports = handler.pugmark_handler_step();
     for (entry, position) in entries.iter().zip(0..) {
-        let entry = types::Entry {
-            position,
-            event: "push".to_owned(),
-            hash: entry.hash().to_string(),
-            size: entry.size(),
-            name: None,
-            content_type: entry.attributes().content_type.clone(),
-            content_encoding: None,
-            schema_url: None,
-            metadata: Vec::new(),
-            data: entry.data().map(|data| data.to_vec()),
-            extra: Vec::new(),
-        };
-        exports.call_fold(&mut store, &entry).expect("called").expect("folded");
+        exports
+            .call_fold(&mut store, &as_folded(entry, position))
+            .expect("called")
+            .expect("folded");
     }
     exports.call_decide(&mut store).expect("called").expect("decided").outputs.len()
+}
+
+/// An entry as a handler is given it.
+pub fn as_folded(entry: &Entry, position: u64) -> types::Entry {
+    types::Entry {
+        position,
+        event: "push".to_owned(),
+        hash: entry.hash().to_string(),
+        size: entry.size(),
+        name: entry.attributes().name.clone(),
+        content_type: entry.attributes().content_type.clone(),
+        content_encoding: None,
+        schema_url: None,
+        metadata: Vec::new(),
+        data: entry.data().map(|data| data.to_vec()),
+        extra: Vec::new(),
+    }
 }

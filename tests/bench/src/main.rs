@@ -1,11 +1,13 @@
 //! The benchmark: `make bench`. Prints a table of ratios, each of two things measured in turn in
 //! this one run, and figures without a counterpart. Asserts nothing: a machine's speed is no test.
 
+mod bundle;
 mod fork;
 mod growth;
 mod instantiate;
 mod memory;
 mod processes;
+mod replay;
 mod scale;
 mod start;
 mod step;
@@ -37,7 +39,7 @@ struct Cli {
     folder: PathBuf,
 
     /// Only these parts, by their letters
-    #[arg(long, default_value = "abcdefgh")]
+    #[arg(long, default_value = "abcdefghij")]
     only: String,
 }
 
@@ -54,7 +56,7 @@ fn main() {
         large_component: cli.large_component.as_ref().map(absolute),
         folder: absolute(&cli.folder),
     };
-    let parts: [Part; 8] = [
+    let parts: [Part; 10] = [
         ('a', step::measure),
         ('b', growth::measure),
         ('c', fork::measure),
@@ -63,6 +65,8 @@ fn main() {
         ('f', memory::measure),
         ('g', start::measure),
         ('h', scale::measure),
+        ('i', replay::measure),
+        ('j', bundle::measure),
     ];
     println!("| part | what | ours | against | ratio | aim |");
     println!("|---|---|---|---|---|---|");

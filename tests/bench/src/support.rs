@@ -149,6 +149,8 @@ pub async fn counter(setup: &Setup, bucket: Bucket, tip: &Snapshot) -> Context {
         limits: Limits::default(),
         diagnostics: Arc::new(|_, _| {}),
         trace: None,
+        fetcher: None,
+        lifecycle: None,
         cache: Some(Arc::new(NodeCache::new(16 << 20))),
     }
 }
