@@ -294,3 +294,12 @@ def test_an_object_that_a_handler_asks_for_and_is_not_there(home):
     (home.path / "aside").rename(object)
     assert home.run("run", "--once", "--", "python", "-c", code).code == DONE
     assert home.bucket.bodies(session)[1] == b"[5000]"
+
+
+def test_the_limits_of_outputs_can_be_set(home, unchanged):
+    home.start([1])
+    unchanged()
+    two = ("run", "--once", "--limit", "outputs=1", "--", "printf", '{"data":"MQ=="}\\n{"data":"Mg=="}\\n')
+    home.fails(LIMIT, *two)
+    long = ("run", "--once", "--limit", "output=1KiB", "--", "printf", '{"data":"%02000d"}', "0")
+    home.fails(LIMIT, *long)

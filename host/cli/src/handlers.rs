@@ -196,7 +196,7 @@ fn check_program(route: &Route) -> Result<(), Error> {
         return Ok(());
     }
     let program = program.display().to_string();
-    let source = std::io::ErrorKind::NotFound.into();
+    let source = rustix::io::Errno::NOENT.into();
     let failure = ProcessFailure::CannotStart { program, source };
     Err(StepError::Failed { agent: route.name.clone(), source: failure.into() }.into())
 }

@@ -13,7 +13,6 @@ use crate::failure::InvokeError;
 use crate::guest_io::{BlockingLines, BlockingObjects};
 use crate::handler::{Frame, Output};
 use crate::process;
-use crate::protocol::output::OutputLimits;
 use crate::sandbox::{Component, StepSetup};
 use crate::served::Served;
 use crate::step::{Context, Handler};
@@ -49,7 +48,7 @@ async fn outside_the_sandbox(
     let endpoint = Endpoint::start(Served::new(Arc::clone(&log)), secret)
         .map_err(|source| Error::Io { action: "open a port on loopback".into(), source })?;
     let step_key = format!("{}:{}", tip.session, tip.last.version);
-    let limits = OutputLimits::default();
+    let limits = context.limits.of_lines();
     let lines = log.lines().inspect_ok(|line| log.sent(line));
     let head = StepHead { frame, step_key: &step_key, span, limits: &limits };
     match &context.handler {

@@ -72,7 +72,8 @@ pub struct Run {
 
     /// A bound of the sandbox, such as memory=512MiB. May be repeated
     ///
-    /// Names: memory, table, output, object-reads, read, log-lines, stderr, handles, outputs.
+    /// Names: memory, table, output, object-reads, read, log-lines, stderr, handles, outputs. Of
+    /// these, output and outputs bound other handlers, too.
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
 

@@ -12,7 +12,7 @@ use super::state::{GuestState, Phase, Stdout, bound};
 use super::wasi::stdin::{Chunk, Stdin};
 use crate::handler::{LogLine, LogSource, ObjectSource, Output};
 use crate::protocol::input;
-use crate::protocol::output::{OutputLimits, Parser};
+use crate::protocol::output::Parser;
 
 /// The longest body that is on the line itself, in bytes. Longer ones are read as objects.
 const INLINE_BODY: u64 = 1024 * 1024;
@@ -57,10 +57,7 @@ impl CommandPre {
 }
 
 fn parser(state: &GuestState) -> Parser {
-    let total_bytes = usize::try_from(state.limits.output_bytes).unwrap_or(usize::MAX);
-    let limits =
-        OutputLimits { outputs: state.limits.outputs, ..OutputLimits::with_total(total_bytes) };
-    Parser::new(limits, state.frame.session).without_uris()
+    Parser::new(state.limits.of_lines(), state.frame.session).without_uris()
 }
 
 /// Has `guest` run with `lines` as its standard input.

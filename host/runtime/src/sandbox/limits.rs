@@ -4,6 +4,7 @@
 //! them is a value that a guest can read: whoever meets one ends its step.
 
 pub use super::meter::Meter;
+use crate::protocol::output::OutputLimits;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -50,6 +51,13 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The bounds of outputs, for a handler that writes them as lines.
+    #[must_use]
+    pub fn of_lines(&self) -> OutputLimits {
+        let total_bytes = usize::try_from(self.output_bytes).unwrap_or(usize::MAX);
+        OutputLimits { outputs: self.outputs, ..OutputLimits::with_total(total_bytes) }
+    }
+
     /// Bytes that one call may carry: the outputs of a step, and with them names, metadata and the
     /// records themselves.
     #[must_use]
