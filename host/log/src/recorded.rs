@@ -1,4 +1,4 @@
-//! Versions as replay reads them: what a step did, without parsing the log that each one captures;
+//! Versions as replay and listings read them, without parsing the log that each one captures;
 //! and a log that grows entry by entry, to compare its digest with those that steps recorded.
 //!
 //! Nothing here is written to the bucket.
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::last_step::{LastRecord, LastStep};
 use crate::layout;
 use crate::session_id::SessionId;
-use crate::snapshot::{Format, Snapshot, parse_readable};
+use crate::snapshot::{Format, Snapshot, SnapshotKind, parse_readable};
 use crate::timestamp::Timestamp;
 use crate::vector::Vector;
 
@@ -26,8 +26,12 @@ pub struct Recorded {
     pub session: SessionId,
     /// Its number, from 0.
     pub version: u64,
+    /// Checkpoint or provisional.
+    pub kind: SnapshotKind,
     /// When it was made.
     pub created: Timestamp,
+    /// How many entries the log that it captures has.
+    pub count: u64,
     /// The bytes of the entries that this version first made durable. Not checked: they are to be
     /// compared with those of the log.
     pub objects: Vec<Bytes>,
@@ -45,7 +49,9 @@ struct Record<'a> {
     format: Format,
     session: SessionId,
     version: u64,
+    kind: SnapshotKind,
     created: Timestamp,
+    log: Counted,
     #[serde(borrow)]
     objects: Vec<&'a RawValue>,
     #[serde(borrow)]
@@ -54,6 +60,12 @@ struct Record<'a> {
     step: Option<Box<RawValue>>,
     #[serde(default)]
     trace: Option<IgnoredAny>,
+}
+
+/// The log as far as it is read.
+#[derive(Deserialize)]
+struct Counted {
+    count: u64,
 }
 
 impl Recorded {
@@ -68,7 +80,9 @@ impl Recorded {
         Some(Self {
             session,
             version,
+            kind: record.kind,
             created: record.created,
+            count: record.log.count,
             objects: record.objects.iter().map(object).collect(),
             last: LastStep::from_record(bytes, record.last).ok()?,
             step: record.step,
@@ -78,7 +92,7 @@ impl Recorded {
 }
 
 impl Bucket {
-    /// Reads one version of a session as replay needs it; `None` if there is no such version.
+    /// Reads one version of a session but for its log; `None` if there is no such version.
     ///
     /// # Errors
     /// As [`Bucket::snapshot`].

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pugmark_log::{Bucket, Ended, SessionId, Snapshot, SnapshotKind, Timestamp};
+use pugmark_log::{Bucket, Ended, Entry, Recorded, SessionId, SnapshotKind, Timestamp};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::commands::objects;
 use crate::error::Error;
@@ -67,7 +68,7 @@ impl Range {
         self.each_chunk(bucket, |chunk| {
             to_stdout(|out| {
                 for snapshot in chunk {
-                    writeln!(out, "{rail}{}", line(snapshot))?;
+                    writeln!(out, "{rail}{}", line(&snapshot.version))?;
                     for entry in &snapshot.objects {
                         objects::line(out, &indent, entry)?;
                     }
@@ -90,11 +91,11 @@ impl Range {
     async fn each_chunk(
         &self,
         bucket: &Bucket,
-        mut show: impl FnMut(&[Snapshot]) -> Result<(), Error>,
+        mut show: impl FnMut(&[Shown]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let session = self.session;
         let read = (self.from..=self.tip)
-            .map(|version| async move { bucket.snapshot_named(&session, version).await });
+            .map(|version| async move { Shown::read(bucket, &session, version).await });
         let mut chunks = futures::stream::iter(read).buffered(PARALLEL).try_ready_chunks(CHUNK);
         loop {
             match chunks.try_next().await {
@@ -109,6 +110,31 @@ impl Range {
     }
 }
 
+/// A version, with the entries that it first made durable; its log is not parsed.
+struct Shown {
+    version: Recorded,
+    objects: Vec<Entry>,
+}
+
+impl Shown {
+    async fn read(
+        bucket: &Bucket,
+        session: &SessionId,
+        version: u64,
+    ) -> Result<Self, pugmark_log::Error> {
+        let Some(recorded) = bucket.recorded(session, version).await? else {
+            let tip = bucket.tip(session, None).await?.version;
+            return Err(pugmark_log::Error::VersionNotFound { session: *session, version, tip });
+        };
+        let objects = recorded.objects.iter().cloned().map(Entry::parse);
+        let objects = objects.collect::<Result<_, _>>().map_err(|error| {
+            let key = pugmark_log::layout::snapshot(session, version).to_string();
+            pugmark_log::Error::Corrupt { key, reason: error.to_string() }
+        })?;
+        Ok(Self { version: recorded, objects })
+    }
+}
+
 /// What is shown of a step's record.
 #[derive(serde::Deserialize, Serialize)]
 pub struct StepView {
@@ -119,9 +145,9 @@ pub struct StepView {
 }
 
 impl StepView {
-    /// The step that made a snapshot, if one did.
-    pub fn of(snapshot: &Snapshot) -> Option<Self> {
-        serde_json::from_str(snapshot.step.as_ref()?.get()).ok()
+    /// From the record of the step that made a snapshot, if one did.
+    pub fn of(step: Option<&RawValue>) -> Option<Self> {
+        serde_json::from_str(step?.get()).ok()
     }
 }
 
@@ -145,8 +171,9 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(snapshot: &'a Snapshot) -> Self {
-        let step = StepView::of(snapshot);
+    fn of(shown: &'a Shown) -> Self {
+        let snapshot = &shown.version;
+        let step = StepView::of(snapshot.step.as_deref());
         let (ended, until) = match snapshot.last.ended {
             Ended::No => ("no", None),
             Ended::Pause => ("pause", None),
@@ -159,16 +186,16 @@ impl<'a> View<'a> {
             version: snapshot.version,
             kind: kind_name(snapshot.kind),
             created: snapshot.created,
-            events: snapshot.log.count(),
+            events: snapshot.count,
             ended: step.is_some().then_some(ended),
             until: until.filter(|_| step.is_some()),
             step,
-            objects: snapshot.objects.iter().map(|entry| EntryView::of(entry, None)).collect(),
+            objects: shown.objects.iter().map(|entry| EntryView::of(entry, None)).collect(),
         }
     }
 }
 
-fn line(snapshot: &Snapshot) -> String {
+fn line(snapshot: &Recorded) -> String {
     let kind = match snapshot.kind {
         SnapshotKind::Checkpoint => kind_name(snapshot.kind).to_owned(),
         SnapshotKind::Provisional => paint(Style::Waiting, kind_name(snapshot.kind)),
@@ -178,7 +205,7 @@ fn line(snapshot: &Snapshot) -> String {
     if snapshot.step.is_none() {
         return line;
     }
-    if let Some(step) = StepView::of(snapshot) {
+    if let Some(step) = StepView::of(snapshot.step.as_deref()) {
         let _ = write!(line, "  step by {} on v{}", escape_line(&step.handler), step.snapshot);
     }
     match snapshot.last.ended {

@@ -259,10 +259,12 @@ impl Scope<'_> {
         match handler {
             Some(wanted) if manifest.handler.as_ref() != Some(wanted) => {
                 let last = if tip.last.version == tip.version {
-                    StepView::of(tip)
+                    StepView::of(tip.step.as_deref())
                 } else {
                     let last = tip.last.version;
-                    StepView::of(&self.bucket.snapshot_named(&tip.session, last).await?)
+                    StepView::of(
+                        self.bucket.snapshot_named(&tip.session, last).await?.step.as_deref(),
+                    )
                 };
                 Ok(last.is_some_and(|step| step.handler == *wanted))
             }
