@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Sets up, then runs every check and test.
 #
-#   tests/run.sh                 everything but stores
+#   tests/run.sh                 everything
 #   tests/run.sh PART…           some of it: lint, unit, doc, e2e, stores
 #
 # lint  formatting and clippy, no warnings; licences of all crates
 # unit  cargo's tests of all crates: log, runtime, command line, guest SDK, examples, doc tests
 # doc   the API documentation, no warnings
 # e2e   pytest against the real binary; PYTEST_ARGS are passed on, as in PYTEST_ARGS='-k race'
-# stores  the same against object stores that it starts on loopback (tests/stores); only when named
+# stores  the same against object stores that it starts on loopback (tests/stores)
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -48,7 +48,7 @@ run_stores() {
 }
 
 parts=("$@")
-[[ $# == 0 ]] && parts=(lint unit doc e2e)
+[[ $# == 0 ]] && parts=(lint unit doc e2e stores)
 for part in "${parts[@]}"; do
     declare -F "run_$part" >/dev/null || { printf 'there is no part %s; see the head of %s\n' "$part" "$0" >&2; exit 2; }
     "run_$part"

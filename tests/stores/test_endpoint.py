@@ -34,7 +34,7 @@ def test_the_flag_becomes_part_of_the_context(user, quick):
 def test_no_encryption_needs_leave(user, quick):
     home = user(quick)
     message = home.fails(INVALID, "-b", "s3://b", "--endpoint", "http://10.255.255.1:9", "start")
-    assert "no encryption" in message and "--allow-http" in message
+    assert "no encryption" in message and "--insecure-endpoint" in message
     for wrong in ("nonsense", "ftp://127.0.0.1"):
         assert "not an endpoint" in home.fails(INVALID, "-b", "s3://b", "--endpoint", wrong, "start")
     assert "cannot say `region`" in home.fails(INVALID, "-b", "s3://b?region=x", "sessions")

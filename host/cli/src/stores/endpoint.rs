@@ -18,7 +18,12 @@ pub struct Connection {
     pub endpoint: Option<String>,
 
     /// Talk to that endpoint without encryption; one on this machine needs no leave
-    #[arg(long, global = true, hide_short_help = true)]
+    #[arg(
+        long = "insecure-endpoint",
+        id = "insecure_endpoint",
+        global = true,
+        hide_short_help = true
+    )]
     pub allow_http: bool,
 }
 
@@ -89,7 +94,7 @@ impl Connection {
             format!(
                 "the endpoint `{endpoint}` has no encryption: credentials and data could be read on the way"
             ),
-            "use https, or say --allow-http",
+            "use https, or say --insecure-endpoint",
         ))
     }
 }
