@@ -46,7 +46,14 @@ class Store:
         """The URL of a new bucket; what is tested lies in a folder of it."""
         name = f"pugmark-{uuid.uuid4().hex[:12]}"
         self.create(name)
-        return f"{self.scheme}://{name}/{folder}" if folder else f"{self.scheme}://{name}"
+        root = f"{self.scheme}/{name}" if self.scheme.startswith("file://") else f"{self.scheme}://{name}"
+        return f"{root}/{folder}" if folder else root
+
+
+@contextlib.contextmanager
+def local(folder):
+    """Local files, to compare with."""
+    yield Store("local", f"file://{folder}", "", {}, lambda name: (folder / name / "team/agents").mkdir(parents=True))
 
 
 def s3_store(name, endpoint):

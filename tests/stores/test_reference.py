@@ -16,4 +16,4 @@ def test_the_reference(store):
         timeout=180,
     )
     assert walk.returncode == 0, walk.stdout[-3000:] + walk.stderr[-3000:]
-    assert f"[{store.scheme}://" in walk.stdout, walk.stdout
+    assert f"[{store.scheme}:" in walk.stdout, walk.stdout
