@@ -53,6 +53,8 @@ pub enum Error {
     Step(#[from] StepError),
     #[error("cannot use `{path}` as a handler")]
     Load { path: String, source: LoadError },
+    #[error("cannot build `{path}`: {reason}")]
+    Build { path: String, reason: String, hint: Option<String> },
     #[error("cannot {action} `{path}`")]
     File { action: &'static str, path: String, source: std::io::Error },
     #[error("cannot use the bundle `{path}`")]
@@ -96,6 +98,7 @@ impl Error {
                 Kind::Internal => exit::INTERNAL,
                 _ => exit::HANDLER_UNUSABLE,
             },
+            Self::Build { .. } => exit::HANDLER_UNUSABLE,
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 exit::NOT_FOUND
             }
@@ -114,7 +117,9 @@ impl Error {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Invalid { hint, .. } | Self::NotFound { hint, .. } => hint.clone(),
+            Self::Invalid { hint, .. } | Self::NotFound { hint, .. } | Self::Build { hint, .. } => {
+                hint.clone()
+            }
             Self::Log(error) | Self::Runtime(pugmark_runtime::Error::Log(error)) => {
                 hint_of_log(error).map(str::to_owned)
             }

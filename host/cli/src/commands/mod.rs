@@ -1,5 +1,6 @@
 //! The commands.
 
+mod build;
 mod bundle;
 mod cat;
 mod compile_component;
@@ -61,6 +62,7 @@ pub enum Command {
     Unlink(unlink::Unlink),
     Diff(diff::Diff),
     Replay(replay::Replay),
+    Build(build::Build),
     Bundle(bundle::Bundle),
     Unbundle(unbundle::Unbundle),
     Pin(pin::PinSessions),
@@ -94,6 +96,7 @@ impl Command {
             Self::Unlink(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Diff(command) => judging(bucket, |workspace| command.run(workspace)),
             Self::Replay(command) => command.run(bucket),
+            Self::Build(command) => command.run(),
             Self::Bundle(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Unbundle(command) => command.run(bucket),
             Self::Pin(command) => command.run(bucket),
