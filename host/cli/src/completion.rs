@@ -1,4 +1,4 @@
-//! What a shell may complete: sessions, names and objects of the current bucket.
+//! What a shell may complete: sessions, names, objects and handlers of the current bucket.
 //!
 //! A shell asks with `PUGMARK_COMPLETE` in the environment. It is answered or, after a moment, left
 //! without candidates; it never sees an error.
@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::open::Workspace;
 use crate::output::{escape_line, human_size};
+use crate::stored::label;
 
 /// The variable that a shell asks with; its value is the shell's name.
 pub const VARIABLE: &str = "PUGMARK_COMPLETE";
@@ -45,6 +46,14 @@ pub fn sessions() -> ArgValueCompleter {
 /// Completes a session's name.
 pub fn names() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| candidates(current, false))
+}
+
+/// Completes a handler of the bucket: its names, and with versions if wanted.
+pub fn handlers(with_versions: bool) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let typed = current.to_string_lossy().into_owned();
+        in_time(move |workspace| handler_candidates(workspace, &typed, with_versions))
+    })
 }
 
 /// Completes the hash of an object of the current session.
@@ -110,6 +119,30 @@ fn session_candidates(
         }
         Ok(found)
     })
+}
+
+fn handler_candidates(
+    workspace: &Workspace,
+    typed: &str,
+    with_versions: bool,
+) -> Result<Vec<CompletionCandidate>, Error> {
+    let found = block_on(workspace, async { Ok(workspace.bucket.handlers().await?) })?;
+    let mut offered: Vec<(String, String)> = Vec::new();
+    for version in found.iter().rev() {
+        let help = format!("{} {}", human_size(version.size), version.created);
+        if offered.iter().all(|(name, _)| *name != version.name) {
+            offered.push((version.name.clone(), help.clone()));
+            if with_versions {
+                let follows = "the newest, whenever it runs".to_owned();
+                offered.push((format!("{}@latest", version.name), follows));
+            }
+        }
+        if with_versions {
+            offered.push((label(version), help));
+        }
+    }
+    let matching = offered.into_iter().filter(|(name, _)| name.starts_with(typed));
+    Ok(matching.map(|(name, help)| candidate(&name, &help)).collect())
 }
 
 fn hash_candidates(workspace: &Workspace, typed: &str) -> Result<Vec<CompletionCandidate>, Error> {

@@ -213,6 +213,7 @@ fn hint_of_log(error: &pugmark_log::Error) -> Option<&'static str> {
         Error::VersionNotFound { .. } => "`pugmark log -A` lists a session's versions",
         Error::ObjectNotFound { .. } => "`pugmark objects` lists a session's",
         Error::RefNotFound { .. } => "`pugmark refs` lists the names",
+        Error::HandlerNotFound { .. } => "`pugmark handlers` lists them",
         Error::Unknown { .. } => "look at `pugmark log -A` before you do it again",
         Error::Superseded { .. } => {
             "another `pugmark run` is on this session; let one of them go on"

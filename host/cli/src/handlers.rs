@@ -14,16 +14,25 @@ use url::Url;
 use crate::context::cache_dir;
 use crate::error::Error;
 use crate::output::note;
+use crate::stored::{Stored, Which};
 
 /// How long a step outside the sandbox may take unless --timeout says otherwise.
 const TIMEOUT: Duration = Duration::from_mins(15);
 
-/// A handler that the command line names.
+/// A handler that the command line or the session names.
 pub struct Route {
     /// Its name.
     pub name: String,
-    /// Its program, component or address, and arguments.
-    pub argv: Vec<OsString>,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where a handler is.
+pub enum Place {
+    /// At hand: its program, component or address, and arguments.
+    Command(Vec<OsString>),
+    /// In the bucket, in this version.
+    Bucket(Which),
 }
 
 /// How handlers outside the sandbox are run.
@@ -39,18 +48,20 @@ pub struct Manner {
 pub struct Routes(Vec<Route>);
 
 impl Routes {
-    /// From `--handler NAME=COMMAND`s, or else from the command itself.
+    /// From `--handler NAME=COMMAND`s and `--handler NAME`s, or else from the command itself.
     ///
     /// # Errors
     /// If there is none, or one that cannot be read.
     pub fn parse(named: &[String], command: &[OsString]) -> Result<Self, Error> {
         if let Some(program) = command.first() {
-            return Ok(Self(vec![Route { name: name_of(program), argv: command.to_vec() }]));
+            let place = Place::Command(command.to_vec());
+            return Ok(Self(vec![Route { name: name_of(program), place }]));
         }
         if named.is_empty() {
             return Err(Error::invalid(
                 "there is no handler to run",
-                "give one after `--`, as in `pugmark run -- python agent.py`, or with --handler",
+                "give one after `--`, as in `pugmark run -- python agent.py`, or with --handler; or \
+                 `pugmark start --handler NAME` a session with one of `pugmark handlers`",
             ));
         }
         let mut routes: Vec<Route> = Vec::new();
@@ -108,47 +119,54 @@ fn address(program: &OsStr) -> Option<Url> {
 
 fn parse_route(text: &str) -> Result<Route, Error> {
     let invalid = |reason: String| {
-        let hint = "write --handler NAME='program arguments', NAME=./component.wasm or \
-                    NAME=https://host/path";
+        let hint = "write --handler NAME='program arguments', NAME=./component.wasm, \
+                    NAME=https://host/path or, for one of the bucket, NAME";
         Error::invalid(format!("`{text}` is not a handler: {reason}"), hint)
     };
-    let (name, command) =
-        text.split_once('=').ok_or_else(|| invalid("there is no `=`".to_owned()))?;
+    let Some((name, command)) = text.split_once('=') else {
+        let Stored { name, which } = Stored::parse(text)?;
+        return Ok(Route { name, place: Place::Bucket(which) });
+    };
     let argv = shell_words::split(command).map_err(|error| invalid(error.to_string()))?;
     if name.is_empty() || argv.is_empty() {
         return Err(invalid("its name or its command is empty".to_owned()));
     }
-    Ok(Route { name: name.to_owned(), argv: argv.into_iter().map(Into::into).collect() })
+    let place = Place::Command(argv.into_iter().map(Into::into).collect());
+    Ok(Route { name: name.to_owned(), place })
 }
 
-/// Makes a handler ready: an address is called, a file that is WebAssembly by its first bytes goes
+/// Makes a handler that is at hand ready: an address is called, a file that is WebAssembly by its first bytes goes
 /// into the sandbox, and anything else is a program.
 ///
 /// # Errors
-/// If it is not there, or WebAssembly that cannot be a handler.
+/// If it is not there, or WebAssembly that cannot be a handler; or if it is in a bucket.
 pub fn load(route: &Route, manner: Manner) -> Result<Handler, Error> {
     let timeout = manner.timeout.unwrap_or(TIMEOUT);
     let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-    if let Some(url) = address(&route.argv[0]) {
-        return load_remote(route, &url, timeout_ms);
+    let Place::Command(argv) = &route.place else {
+        let message = format!("`{}` is no handler at hand: it has no command", route.name);
+        return Err(Error::invalid(message, "write NAME='program arguments'"));
+    };
+    if let Some(url) = address(&argv[0]) {
+        return load_remote(argv, &url, timeout_ms);
     }
-    let path = Path::new(&route.argv[0]);
+    let path = Path::new(&argv[0]);
     let named_wasm =
         path.extension().is_some_and(|extension| extension == "wasm" || extension == "cwasm");
     if named_wasm || begins_as_wasm(path) {
-        return load_component(route, path);
+        return load_component(argv, path);
     }
-    check_program(route)?;
+    check_program(&route.name, argv)?;
     let spec = ProcessSpec {
-        argv: route.argv.clone(),
+        argv: argv.clone(),
         timeout_ms,
         environment: loopback_bypass(|name| std::env::var_os(name)),
     };
     if manner.rpc { Ok(Handler::Rpc(RpcHandler::new(spec)?)) } else { Ok(Handler::Process(spec)) }
 }
 
-fn load_remote(route: &Route, url: &Url, timeout_ms: u64) -> Result<Handler, Error> {
-    if route.argv.len() > 1 {
+fn load_remote(argv: &[OsString], url: &Url, timeout_ms: u64) -> Result<Handler, Error> {
+    if argv.len() > 1 {
         let hint = "what a handler at an address is to know belongs into the address";
         return Err(Error::invalid("a handler at an address takes no arguments", hint));
     }
@@ -158,10 +176,10 @@ fn load_remote(route: &Route, url: &Url, timeout_ms: u64) -> Result<Handler, Err
         .ok_or_else(|| Error::invalid(format!("`{url}` is no address that can be called"), None))
 }
 
-fn load_component(route: &Route, path: &Path) -> Result<Handler, Error> {
+fn load_component(argv: &[OsString], path: &Path) -> Result<Handler, Error> {
     let unusable = |source: LoadError| Error::Load { path: path.display().to_string(), source };
     let component = Sandbox::new(settings()).and_then(|s| s.load_file(path)).map_err(unusable)?;
-    let args = route.argv[1..].iter().map(|arg| {
+    let args = argv[1..].iter().map(|arg| {
         arg.to_str().map(str::to_owned).ok_or_else(|| {
             let message = format!("the argument `{}` is not UTF-8", arg.to_string_lossy());
             Error::invalid(message, "a sandboxed handler takes text only")
@@ -185,8 +203,8 @@ pub fn settings() -> Settings {
 }
 
 /// Fails as starting the program would, if it is not there: before a session is made for it.
-fn check_program(route: &Route) -> Result<(), Error> {
-    let program = Path::new(&route.argv[0]);
+fn check_program(name: &str, argv: &[OsString]) -> Result<(), Error> {
+    let program = Path::new(&argv[0]);
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = match program.components().count() {
         1 => std::env::split_paths(&folders).any(|folder| folder.join(program).is_file()),
@@ -198,7 +216,7 @@ fn check_program(route: &Route) -> Result<(), Error> {
     let program = program.display().to_string();
     let source = rustix::io::Errno::NOENT.into();
     let failure = ProcessFailure::CannotStart { program, source };
-    Err(StepError::Failed { agent: route.name.clone(), source: failure.into() }.into())
+    Err(StepError::Failed { agent: name.to_owned(), source: failure.into() }.into())
 }
 
 /// Whether the file is WebAssembly by its first bytes, whatever its name.
@@ -221,17 +239,26 @@ mod tests {
     #[test]
     fn the_session_chooses_among_named_handlers() {
         let named = ["python=python 'my agent.py'", "bash=bash worker.sh"];
-        let route = chosen(&named, &[], Some("bash")).unwrap();
-        assert_eq!(
-            (route.name.as_str(), route.argv),
-            ("bash", vec!["bash".into(), "worker.sh".into()])
-        );
-        let first = chosen(&named, &[], None).unwrap();
-        assert_eq!(
-            (first.name.as_str(), first.argv),
-            ("python", vec!["python".into(), "my agent.py".into()])
-        );
+        let Route { name, place: Place::Command(argv) } =
+            chosen(&named, &[], Some("bash")).unwrap()
+        else {
+            panic!("it is a command")
+        };
+        assert_eq!((name.as_str(), argv), ("bash", vec!["bash".into(), "worker.sh".into()]));
+        let Route { name, place: Place::Command(argv) } = chosen(&named, &[], None).unwrap() else {
+            panic!("it is a command")
+        };
+        assert_eq!((name.as_str(), argv), ("python", vec!["python".into(), "my agent.py".into()]));
         assert!(matches!(chosen(&named, &[], Some("ruby")), Err(Error::NotFound { .. })));
+    }
+
+    #[test]
+    fn a_name_alone_is_one_of_the_bucket() {
+        let named = ["python=python agent.py", "triage@3"];
+        let route = chosen(&named, &[], Some("triage")).unwrap();
+        assert!(matches!(route.place, Place::Bucket(Which::Version(3))));
+        let manner = Manner { timeout: None, rpc: false };
+        assert!(matches!(load(&route, manner), Err(Error::Invalid { .. })));
     }
 
     #[test]
@@ -265,7 +292,7 @@ mod tests {
 
     #[test]
     fn refuses_what_names_no_handler() {
-        for named in ["python", "=x", "a=", "a='x"] {
+        for named in ["python@", "=x", "a=", "a='x"] {
             assert!(chosen(&[named], &[], None).is_err(), "{named}");
         }
         assert!(chosen(&["a=x", "a=y"], &[], None).is_err());

@@ -17,6 +17,7 @@ mod output;
 mod pager;
 mod pins;
 mod progress;
+mod stored;
 mod stores;
 mod style;
 mod view;

@@ -8,6 +8,7 @@ mod append;
 mod chain;
 mod difference;
 mod fork;
+mod handlers;
 mod log;
 mod objects;
 mod once;
@@ -70,7 +71,8 @@ pub async fn run(bucket: &Bucket) -> Result<(), Failure> {
     fork::check(&suite).await?;
     difference::check(&suite).await?;
     once::check(&suite).await?;
-    outbox::check(&suite).await
+    outbox::check(&suite).await?;
+    handlers::check(&suite).await
 }
 
 /// What the parts of the suite share.

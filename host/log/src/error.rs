@@ -20,6 +20,10 @@ pub enum Error {
         "`{name}` cannot name a session: use 1 to 128 letters, digits, `.`, `_` and `-`, not beginning or ending with a sign"
     )]
     InvalidRefName { name: String },
+    #[error(
+        "`{name}` cannot name a handler: use 1 to 128 letters, digits, `.`, `_` and `-`, not beginning or ending with a sign"
+    )]
+    InvalidHandlerName { name: String },
     #[error("not an entry: {reason}")]
     InvalidEntry { reason: String },
     #[error("an entry of {len} bytes is over the limit of {limit}: shorten its name or metadata")]
@@ -43,6 +47,8 @@ pub enum Error {
     ObjectNotFound { hash: Digest },
     #[error("no session is named `{name}`")]
     RefNotFound { name: String },
+    #[error("this bucket has no handler `{handler}`")]
+    HandlerNotFound { handler: String },
 
     #[error("`{key}` is damaged: {reason}")]
     Corrupt { key: String, reason: String },
@@ -109,6 +115,7 @@ impl Error {
             | Self::InvalidSessionId { .. }
             | Self::InvalidTimestamp { .. }
             | Self::InvalidRefName { .. }
+            | Self::InvalidHandlerName { .. }
             | Self::InvalidEntry { .. }
             | Self::InvalidPushId { .. }
             | Self::PushIdTaken { .. }
@@ -120,7 +127,8 @@ impl Error {
             | Self::SessionRemoved { .. }
             | Self::VersionNotFound { .. }
             | Self::ObjectNotFound { .. }
-            | Self::RefNotFound { .. } => Kind::NotFound,
+            | Self::RefNotFound { .. }
+            | Self::HandlerNotFound { .. } => Kind::NotFound,
             Self::Corrupt { .. } => Kind::Corrupt,
             Self::Superseded { .. }
             | Self::OutboxUndelivered { .. }

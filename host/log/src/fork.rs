@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::bucket::Bucket;
+use crate::digest::Digest;
 use crate::entry::{Draft, Entry};
 use crate::error::Error;
 use crate::last_step::LastStep;
@@ -28,10 +29,28 @@ impl Bucket {
         self.create(&manifest, None, Vec::new()).await
     }
 
+    /// [`Bucket::start`] of a session that is pinned to a component of the bucket, which stays as
+    /// long as the session does.
+    ///
+    /// # Errors
+    /// [`Error::ObjectNotFound`] if the bucket has no such object; otherwise as [`Bucket::start`].
+    pub async fn start_pinned(
+        &self,
+        handler: String,
+        component: Digest,
+        metadata: BTreeMap<String, String>,
+    ) -> Result<Snapshot, Error> {
+        if !self.keep_object(&component).await? {
+            return Err(Error::ObjectNotFound { hash: component });
+        }
+        let manifest = Manifest::new(self.new_session_id(), None, Some(handler), metadata);
+        self.create(&manifest.pinned(Some(component)), None, Vec::new()).await
+    }
+
     /// Creates a session that inherits the log of `parent` as of that version, with `seed` behind
     /// it, and returns its version 0. Costs the same however long the log is.
     ///
-    /// Handler and metadata are the parent session's.
+    /// Handler, component and metadata are the parent session's.
     ///
     /// # Errors
     /// [`Error::SessionRemoved`] if the parent was; [`Error::EntryTooLong`], [`Error::Unknown`] or
@@ -67,7 +86,8 @@ impl Bucket {
         // but never lacks one that did.
         let index = layout::children(&parent.session).join(child.to_string());
         self.put_idempotent(&index, Bytes::new()).await?;
-        Ok(Manifest::new(child, Some(point), inherited.handler, inherited.metadata))
+        let manifest = Manifest::new(child, Some(point), inherited.handler, inherited.metadata);
+        Ok(manifest.pinned(inherited.component))
     }
 
     async fn create(
@@ -101,7 +121,7 @@ impl Bucket {
         let created = parent.map_or(created, |parent| created.max(parent.created));
         let snapshot = Snapshot {
             format: Format::PLAIN,
-            digest: crate::Digest::of(b""),
+            digest: Digest::of(b""),
             nonce: self.nonce(),
             session: manifest.session,
             version: 0,

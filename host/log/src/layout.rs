@@ -12,7 +12,7 @@ pub const SESSIONS: &str = "sessions";
 pub const REFS: &str = "refs";
 /// The root of all objects.
 pub const OBJECTS: &str = "objects";
-/// The root of the names of components.
+/// The root of the named components, a folder for each name.
 pub const HANDLERS: &str = "handlers";
 /// Where collections announce what they are about to delete.
 pub const SWEEPS: &str = "gc";
@@ -55,10 +55,15 @@ pub fn snapshots(id: &SessionId) -> Path {
 /// The key of a snapshot: the newest version sorts first.
 #[must_use]
 pub fn snapshot(id: &SessionId, version: u64) -> Path {
-    snapshots(id).join(format!("{:016x}.json", u64::MAX - version))
+    numbered(&snapshots(id), version)
 }
 
-/// The version that a snapshot's file name stands for.
+/// The key of a version in a folder of versions: the newest sorts first.
+pub(crate) fn numbered(folder: &Path, version: u64) -> Path {
+    folder.clone().join(format!("{:016x}.json", u64::MAX - version))
+}
+
+/// The version that the file name of a snapshot, or of a handler's version, stands for.
 #[must_use]
 pub fn version_of(file_name: &str) -> Option<u64> {
     let hex = file_name.strip_suffix(".json").filter(|hex| hex.len() == 16)?;
@@ -76,17 +81,36 @@ pub fn children(id: &SessionId) -> Path {
 /// # Errors
 /// [`Error::InvalidRefName`] if the name would not be safe as a key on every store.
 pub fn reference(name: &str) -> Result<Path, Error> {
+    if is_safe(name) {
+        Ok(Path::from(format!("{REFS}/{name}")))
+    } else {
+        Err(Error::InvalidRefName { name: shortened(name) })
+    }
+}
+
+/// The folder of the versions of a named component.
+///
+/// # Errors
+/// [`Error::InvalidHandlerName`] if the name would not be safe as a key on every store.
+pub fn handler(name: &str) -> Result<Path, Error> {
+    if is_safe(name) {
+        Ok(Path::from(format!("{HANDLERS}/{name}")))
+    } else {
+        Err(Error::InvalidHandlerName { name: shortened(name) })
+    }
+}
+
+fn is_safe(name: &str) -> bool {
     let sign = |c: char| matches!(c, '.' | '_' | '-');
-    let valid = !name.is_empty()
+    !name.is_empty()
         && name.len() <= 128
         && name.chars().all(|c| c.is_ascii_alphanumeric() || sign(c))
         && !name.starts_with(sign)
-        && !name.ends_with(sign);
-    if valid {
-        Ok(Path::from(format!("{REFS}/{name}")))
-    } else {
-        Err(Error::InvalidRefName { name: name.chars().take(160).collect() })
-    }
+        && !name.ends_with(sign)
+}
+
+fn shortened(name: &str) -> String {
+    name.chars().take(160).collect()
 }
 
 #[cfg(test)]
@@ -112,8 +136,13 @@ mod tests {
     #[test]
     fn names_are_safe_keys() {
         assert_eq!(reference("code-review.2").unwrap().as_ref(), "refs/code-review.2");
+        assert_eq!(
+            numbered(&handler("triage").unwrap(), 1).as_ref(),
+            "handlers/triage/fffffffffffffffe.json"
+        );
         for name in ["", "-a", "a.", "a/b", "ä", "a b", ".."] {
             assert!(reference(name).is_err(), "{name}");
+            assert!(handler(name).is_err(), "{name}");
         }
     }
 }

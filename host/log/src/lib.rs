@@ -23,6 +23,7 @@ mod error;
 #[cfg(feature = "conformance")]
 pub mod faults;
 mod fork;
+mod handlers;
 mod last_step;
 pub mod layout;
 mod list;
@@ -56,6 +57,7 @@ pub use entry::{
 };
 pub use environment::Environment;
 pub use error::{Error, Kind};
+pub use handlers::HandlerVersion;
 pub use last_step::{Destination, Ended, LastStep, OutboxItem};
 pub use manifest::{Manifest, Parent};
 pub use object_store;

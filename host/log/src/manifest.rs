@@ -37,6 +37,10 @@ pub struct Manifest {
     /// The name of the handler that picks the session up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
+    /// The component that the handler is, if the session is pinned to one: it stays with it,
+    /// whatever the name comes to stand for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<Digest>,
     /// Free names and values; a handler sees them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
@@ -50,7 +54,13 @@ impl Manifest {
         metadata: BTreeMap<String, String>,
     ) -> Self {
         let created = session.created();
-        Self { format: Format::PLAIN, session, created, parent, handler, metadata }
+        let format = Format::PLAIN;
+        Self { format, session, created, parent, handler, component: None, metadata }
+    }
+
+    /// The same, pinned to a component.
+    pub(crate) fn pinned(self, component: Option<Digest>) -> Self {
+        Self { component, ..self }
     }
 
     pub(crate) fn to_line(&self) -> Result<bytes::Bytes, Error> {

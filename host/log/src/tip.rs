@@ -1,9 +1,10 @@
-//! Finding a session's newest snapshot.
+//! Finding the newest version: of a session, or of a named component.
 
 use std::sync::Arc;
 
 use object_store::ObjectStoreExt as _;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::path::Path;
 
 use crate::bucket::Bucket;
 use crate::error::Error;
@@ -42,45 +43,61 @@ impl Bucket {
         session: &SessionId,
         hint: Option<u64>,
     ) -> Result<Option<u64>, Error> {
+        self.newest_in(&layout::snapshots(session), 0, hint).await
+    }
+
+    /// The newest of the versions in a folder, which are contiguous from `first`. `hint` is one that
+    /// is known to exist.
+    pub(crate) async fn newest_in(
+        &self,
+        folder: &Path,
+        first: u64,
+        hint: Option<u64>,
+    ) -> Result<Option<u64>, Error> {
         match &self.tips {
-            TipLookup::Page(pages) => self.newest_by_page(pages.as_ref(), session).await,
-            TipLookup::Probe => self.newest_by_probe(session, hint.unwrap_or(0)).await,
+            TipLookup::Page(pages) => self.newest_by_page(pages.as_ref(), folder).await,
+            TipLookup::Probe => self.newest_by_probe(folder, first, hint.unwrap_or(first)).await,
         }
     }
 
     async fn newest_by_page(
         &self,
         pages: &dyn PaginatedListStore,
-        session: &SessionId,
+        folder: &Path,
     ) -> Result<Option<u64>, Error> {
-        let prefix = format!("{}/", layout::snapshots(session));
+        let prefix = format!("{folder}/");
         let options = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
         let page = pages
             .list_paginated(Some(&prefix), options)
             .await
             .map_err(|source| Error::store("list", &prefix, source))?;
-        let Some(first) = page.result.objects.first() else { return Ok(None) };
-        let version = first.location.filename().and_then(layout::version_of);
-        version.map(Some).ok_or_else(|| Error::corrupt(&first.location, "not a snapshot's name"))
+        let Some(newest) = page.result.objects.first() else { return Ok(None) };
+        let version = newest.location.filename().and_then(layout::version_of);
+        version.map(Some).ok_or_else(|| Error::corrupt(&newest.location, "not a version's name"))
     }
 
-    async fn newest_by_probe(&self, session: &SessionId, hint: u64) -> Result<Option<u64>, Error> {
-        let mut known = if hint > 0 && self.has_version(session, hint).await? {
+    async fn newest_by_probe(
+        &self,
+        folder: &Path,
+        first: u64,
+        hint: u64,
+    ) -> Result<Option<u64>, Error> {
+        let mut known = if hint > first && self.has_numbered(folder, hint).await? {
             hint
-        } else if self.has_version(session, 0).await? {
-            0
+        } else if self.has_numbered(folder, first).await? {
+            first
         } else {
             return Ok(None);
         };
         let mut step = 1;
-        while self.has_version(session, known.saturating_add(step)).await? {
+        while self.has_numbered(folder, known.saturating_add(step)).await? {
             known += step;
             step *= 2;
         }
         let mut missing = known.saturating_add(step);
         while missing - known > 1 {
             let middle = known + (missing - known) / 2;
-            if self.has_version(session, middle).await? {
+            if self.has_numbered(folder, middle).await? {
                 known = middle;
             } else {
                 missing = middle;
@@ -95,11 +112,11 @@ impl Bucket {
     /// # Errors
     /// [`Error::Store`] if the store does not answer.
     pub async fn has_session(&self, session: &SessionId) -> Result<bool, Error> {
-        self.has_version(session, 0).await
+        self.has_numbered(&layout::snapshots(session), 0).await
     }
 
-    async fn has_version(&self, session: &SessionId, version: u64) -> Result<bool, Error> {
-        let key = layout::snapshot(session, version);
+    async fn has_numbered(&self, folder: &Path, version: u64) -> Result<bool, Error> {
+        let key = layout::numbered(folder, version);
         match self.store.head(&key).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),

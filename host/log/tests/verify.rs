@@ -220,3 +220,29 @@ fn each_object_is_read_once() {
     // A node that a step's input ends in is read again to cut the log there.
     assert_eq!((reads[&world.large], reads[&world.node]), (1, 1));
 }
+
+#[test]
+fn handlers_are_checked() {
+    let world = world();
+    let bucket = &world.bucket;
+    let component = block_on(bucket.put_object(Bytes::from_static(b"component"))).unwrap();
+    let other = block_on(bucket.put_object(Bytes::from_static(b"another one"))).unwrap();
+    for digest in [component, other, component] {
+        block_on(bucket.add_handler("triage", digest, 9)).unwrap();
+    }
+    let pinned = block_on(bucket.start_pinned("triage".into(), component, BTreeMap::new()));
+    let session = pinned.unwrap().session;
+    assert_eq!(world.found(), []);
+    let second = Path::from("handlers/triage/fffffffffffffffd.json");
+    let record = world.get(&second);
+    world.put(&second, "{}");
+    assert_eq!(world.found(), [(Damage::Lost, None, None, second.to_string())]);
+    world.delete(&second);
+    assert_eq!(world.found(), [(Damage::Lost, None, None, second.to_string())]);
+    world.put(&second, record);
+    let object = layout::object(&component);
+    world.delete(&object);
+    let found = world.found();
+    assert!(found.contains(&(Damage::Lost, Some(session), None, object.to_string())), "{found:?}");
+    assert!(found.contains(&(Damage::Lost, None, None, object.to_string())), "{found:?}");
+}

@@ -11,9 +11,12 @@ mod draw;
 mod fork;
 mod forks;
 mod gc;
+mod handlers;
+mod inspect;
 mod link;
 mod log;
 mod man;
+mod new;
 mod objects;
 mod pin;
 mod pull;
@@ -51,12 +54,15 @@ pub enum Command {
     Context(context::ShowContext),
     Push(push::Push),
     Log(log::Log),
+    New(new::New),
     Objects(objects::Objects),
     Cat(cat::Cat),
     Stat(stat::Stat),
     Pull(pull::Pull),
     Fork(fork::Fork),
     Run(run::Run),
+    Handlers(handlers::Handlers),
+    Inspect(inspect::Inspect),
     Link(link::Link),
     Refs(refs::Refs),
     Unlink(unlink::Unlink),
@@ -85,12 +91,15 @@ impl Command {
             Self::Context(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Push(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Log(command) => plain(bucket, |workspace| command.run(workspace)),
+            Self::New(command) => command.run(),
             Self::Objects(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Cat(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Stat(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Pull(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Fork(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Run(command) => command.run(Workspace::open(bucket)?),
+            Self::Handlers(command) => plain(bucket, |workspace| command.run(workspace)),
+            Self::Inspect(command) => command.run(bucket),
             Self::Link(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Refs(command) => plain(bucket, |workspace| command.run(workspace)),
             Self::Unlink(command) => plain(bucket, |workspace| command.run(workspace)),

@@ -13,12 +13,14 @@ use pugmark_runtime::sandbox::{Level, Limits};
 use pugmark_runtime::{Context, Fetcher, Handler, Lifecycle, Options, Trace, keep_component};
 use tokio::signal::unix::SignalKind;
 
+use crate::commands::start::{Pin, start};
 use crate::completion;
 use crate::error::Error;
 use crate::fetching::{self, Stores};
-use crate::handlers::{self, Manner, Routes};
+use crate::handlers::{self, Manner, Place, Route, Routes};
 use crate::open::Workspace;
 use crate::output::note;
+use crate::stored::{self, Stored, Which};
 use progress::Progress;
 
 /// Bytes of the log that a loop keeps in memory between its steps.
@@ -28,12 +30,14 @@ const CACHE_BYTES: usize = 16 * 1024 * 1024;
 ///
 /// A step gives the handler the log and appends what it answers, all or nothing. The loop ends when
 /// the handler pauses or has nothing to add. A handler that is a WebAssembly file runs in the
-/// sandbox; one at an address is called over HTTP; any other is a subprocess.
+/// sandbox; one at an address is called over HTTP; any other is a subprocess. Where none is given,
+/// the session's own is run, from the bucket.
 ///
 /// With --json, a document for each step goes to standard output, and one for the end.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pugmark run --start -- python agent.py\n  \
+    pugmark run --start --handler triage\n  \
     pugmark run --once -- ./agent.wasm --verbose\n  \
     pugmark run --fork -- python agent.py\n  \
     pugmark run --rpc -- python server.py\n  \
@@ -46,8 +50,14 @@ pub struct Run {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 
-    /// A handler by name; the session's own handler field chooses. May be repeated
-    #[arg(long = "handler", value_name = "NAME=COMMAND", conflicts_with = "command")]
+    /// A handler by name, at hand or in the bucket; the session's handler field chooses. May be
+    /// repeated
+    ///
+    /// NAME alone is the session's own or else the newest in the bucket, NAME@latest the newest,
+    /// NAME@3 and NAME@sha256:… a version. With --start the new session is pinned to it, but for
+    /// NAME@latest.
+    #[arg(long = "handler", value_name = "NAME[=COMMAND]", conflicts_with = "command")]
+    #[arg(add = completion::handlers(true))]
     handlers: Vec<String>,
 
     /// Create a new root session first, and make it the current one
@@ -120,19 +130,17 @@ impl Run {
         let fetcher = self.fetcher(&workspace)?;
         let mut progress = Progress::new()?;
         let basis = if self.start { None } else { Some(self.basis(&workspace).await?) };
-        let wanted = basis.as_ref().and_then(|(_, manifest)| manifest.handler.as_deref());
-        let by_name = !self.handlers.is_empty();
-        let route = Routes::parse(&self.handlers, &self.command)?.choose(wanted, by_name)?;
+        let route = self.route(basis.as_ref().map(|(_, manifest)| manifest))?;
         // The handler is loaded before a session is made for it: a bad one leaves nothing behind.
-        let handler = handlers::load(&route, Manner { timeout: self.timeout, rpc: self.rpc })?;
+        let manifest = basis.as_ref().map(|(_, manifest)| manifest);
+        let (handler, pin) = self.load(&workspace.bucket, &route, manifest).await?;
         if let Handler::Component { component, .. } = &handler {
             keep_component(&workspace.bucket, component).await?;
         }
         let (tip, manifest) = match basis {
             Some((tip, manifest)) if !self.fork => (tip, manifest),
             basis => {
-                let name = by_name.then(|| route.name.clone());
-                let made = create(&mut workspace, basis.map(|(tip, _)| tip), name).await?;
+                let made = create(&mut workspace, basis.map(|(tip, _)| tip), pin).await?;
                 let manifest = workspace.bucket.manifest(&made.session).await?;
                 (made, manifest)
             }
@@ -157,6 +165,41 @@ impl Run {
         progress.finish(ended.as_ref().ok()).await?;
         ended?;
         Ok(())
+    }
+
+    /// Which handler runs: one that the command line gives, or else the session's own.
+    fn route(&self, manifest: Option<&Manifest>) -> Result<Route, Error> {
+        let wanted = manifest.and_then(|manifest| manifest.handler.as_deref());
+        match wanted {
+            Some(wanted) if self.handlers.is_empty() && self.command.is_empty() => {
+                Ok(Route { name: wanted.to_owned(), place: Place::Bucket(Which::Own) })
+            }
+            _ => {
+                let routes = Routes::parse(&self.handlers, &self.command)?;
+                routes.choose(wanted, !self.handlers.is_empty())
+            }
+        }
+    }
+
+    /// The handler, and what a session that is made for it is pinned to.
+    async fn load(
+        &self,
+        bucket: &Bucket,
+        route: &Route,
+        manifest: Option<&Manifest>,
+    ) -> Result<(Handler, Option<Pin>), Error> {
+        let name = route.name.clone();
+        let Place::Bucket(which) = &route.place else {
+            let manner = Manner { timeout: self.timeout, rpc: self.rpc };
+            let handler = handlers::load(route, manner)?;
+            let pin = (!self.handlers.is_empty()).then_some(Pin { name, component: None });
+            return Ok((handler, pin));
+        };
+        let stored = Stored { name: name.clone(), which: which.clone() };
+        let component = stored::component(bucket, &stored, manifest).await?;
+        let handler = stored::load(bucket, &name, component).await?;
+        let component = (*which != Which::Latest).then_some(component);
+        Ok((handler, Some(Pin { name, component })))
     }
 
     /// What handlers may have fetched.
@@ -219,10 +262,10 @@ fn trace(bucket: &Bucket) -> Trace {
 async fn create(
     workspace: &mut Workspace,
     parent: Option<Snapshot>,
-    handler: Option<String>,
+    pin: Option<Pin>,
 ) -> Result<Snapshot, Error> {
     let (made, from) = match parent {
-        None => (workspace.bucket.start(handler, BTreeMap::new()).await?, String::new()),
+        None => (start(&workspace.bucket, pin, BTreeMap::new()).await?, String::new()),
         Some(parent) => {
             let from = format!(", forked at v{}", parent.version);
             (workspace.bucket.fork(&parent, &[]).await?, from)

@@ -188,6 +188,7 @@ impl Reader {
         if manifest.session != held.session || manifest.parent != held.parent {
             return Err(Error::damaged(key, "it is not of this session, or of another parent"));
         }
+        self.references.take_manifest(&bytes, &key).map_err(Error::of_member)?;
         let (version, digest) = (held.version, held.snapshot);
         self.stage = Stage::Snapshot { index, version, digest };
         Ok(whole(key, MemberKind::Manifest(held.session), bytes))

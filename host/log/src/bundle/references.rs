@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use bytes::Bytes;
 use memchr::memmem;
+use object_store::path::Path;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -84,7 +85,22 @@ struct StepRecord {
     component: Option<Digest>,
 }
 
+/// What is read of a manifest.
+#[derive(Deserialize)]
+struct ManifestRecord {
+    #[serde(default)]
+    component: Option<Digest>,
+}
+
 impl References {
+    /// Takes what a manifest refers to.
+    pub(super) fn take_manifest(&mut self, bytes: &[u8], key: &Path) -> Result<(), Error> {
+        let ManifestRecord { component } =
+            serde_json::from_slice(bytes).map_err(|source| Error::corrupt(key, source))?;
+        self.possible.extend(component);
+        Ok(())
+    }
+
     /// Takes what a snapshot refers to, and returns the digest of the one before it.
     pub(super) fn take_snapshot(
         &mut self,

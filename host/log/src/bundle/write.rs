@@ -76,6 +76,7 @@ impl<W: Write + Send + 'static> Writer<'_, W> {
             let key = layout::manifest(&held.session);
             let bytes = self.bucket.get_file(&key).await?.unwrap_or_default();
             self.checked(&key, held.manifest, &bytes)?;
+            self.references.take_manifest(&bytes, &key)?;
             self.snapshots(held, |version| forked.get(&(held.session, version)).copied()).await?;
         }
         while let Some((level, hashes)) = self.references.next_level() {

@@ -62,7 +62,7 @@ impl Marks {
 }
 
 impl Bucket {
-    /// Follows all references from all versions of all sessions and from all named components.
+    /// Follows all references from all sessions, of all their versions, and from all named components.
     pub(super) async fn mark(&self) -> Result<Marks, Error> {
         let mut marks = Marks {
             horizon_ms: self.horizon_ms(),
@@ -83,11 +83,15 @@ impl Bucket {
                 async move {
                     let files = bucket.files(&id).await?;
                     let standing = bucket.standing(&id, &files, horizon_ms).await?;
-                    Ok((id, files, standing))
+                    let pinned = match standing {
+                        Standing::There => bucket.pinned(&id).await?,
+                        Standing::Nothing | Standing::Expired => None,
+                    };
+                    Ok((id, files, standing, pinned))
                 }
             })
             .try_buffer_unordered(PARALLEL);
-        while let Some((id, files, standing)) = sessions.try_next().await? {
+        while let Some((id, files, standing, pinned)) = sessions.try_next().await? {
             match standing {
                 Standing::Nothing => {
                     let old = files.manifest.filter(|meta| is_old(meta, horizon_ms));
@@ -95,6 +99,7 @@ impl Bucket {
                 }
                 Standing::There => {
                     marks.sessions += 1;
+                    marks.objects.extend(pinned);
                     self.mark_versions(&mut marks, &id, &files.versions).await?;
                 }
                 Standing::Expired => {
@@ -108,6 +113,16 @@ impl Bucket {
             marks.children.extend(files.children.into_iter().filter(old));
         }
         Ok(marks)
+    }
+
+    /// The component that a session is pinned to.
+    async fn pinned(&self, session: &SessionId) -> Result<Option<Digest>, Error> {
+        match self.manifest(session).await {
+            Ok(manifest) => Ok(manifest.component),
+            // It is damage, and nothing that could be collected.
+            Err(Error::SessionNotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn files(&self, session: &SessionId) -> Result<Files, Error> {

@@ -17,7 +17,13 @@ impl Bucket {
         for key in self.keys(layout::REFS).await? {
             findings.extend(self.check_ref(&key).await?);
         }
-        for key in self.keys(layout::HANDLERS).await? {
+        let handlers = self.keys(layout::HANDLERS).await?;
+        for (key, problem) in self.check_handlers(&handlers).await? {
+            let readable = "every other version; what sessions are pinned to".to_owned();
+            let (damage, key) = (Damage::Lost, key.to_string());
+            findings.push(Finding { damage, session: None, version: None, key, problem, readable });
+        }
+        for key in handlers {
             let Some(bytes) = self.get_file(&key).await? else { continue };
             for hash in digests_in(&bytes) {
                 if let Some(flaw) = content.check_object(hash, None).await? {

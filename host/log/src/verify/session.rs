@@ -65,6 +65,11 @@ impl Bucket {
             self.check_removed(&mut findings, session, newest).await?;
             return Ok(findings.found);
         }
+        if let Some(component) = manifest.as_ref().and_then(|manifest| manifest.component)
+            && let Some(flaw) = content.check_object(component, None).await?
+        {
+            findings.add(Damage::Lost, None, flaw);
+        }
         self.check_versions(&mut findings, content, manifest.as_ref(), newest).await?;
         Ok(findings.found)
     }

@@ -67,7 +67,7 @@ enum Part {
 }
 
 /// What cargo is missing where it cannot be run.
-const NO_CARGO: &str = "install Rust 1.85 or later: https://rustup.rs";
+const NO_CARGO: &str = "install Rust 1.95 or later: https://rustup.rs";
 
 /// Builds a package.
 ///
