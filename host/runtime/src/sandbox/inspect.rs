@@ -3,6 +3,7 @@
 //! Looks at names only; the compiler validates. Interfaces come in three classes: served, there but
 //! denying, and refused, which is every other one.
 
+use serde::Serialize;
 use wasmparser::{Chunk, ComponentTypeRef, Encoding, ExternalKind, Parser, Payload, TypeBounds};
 
 use super::World;
@@ -96,7 +97,7 @@ pub(super) fn inspect(name: &str, bytes: &[u8]) -> Result<Shape, LoadError> {
         found: found.exports.clone(),
     })?;
     let refused: Vec<String> =
-        found.imports.into_iter().filter(|import| !is_linked(import)).collect();
+        found.imports.into_iter().filter(|import| access_to(import) == Access::Refused).collect();
     if refused.is_empty() {
         Ok(Shape::Component(world))
     } else {
@@ -222,11 +223,45 @@ pub(super) fn hint(exports: &[String]) -> String {
     text.to_owned()
 }
 
-/// Whether an import is there, served or denying.
-fn is_linked(import: &str) -> bool {
-    let Some((interface, version)) = import.split_once('@') else { return false };
+/// What an import gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// It works.
+    Served,
+    /// It is there, and denies every call.
+    Denied,
+    /// It is not there: what asks for it is not loaded.
+    Refused,
+}
+
+/// What an import of a component gets.
+pub(super) fn access_to(import: &str) -> Access {
+    let Some((interface, version)) = import.split_once('@') else { return Access::Refused };
     let series = if interface.starts_with("wasi:") { "0.2." } else { "0.1." };
-    version.starts_with(series) && (SERVED.contains(&interface) || DENIED.contains(&interface))
+    if !version.starts_with(series) {
+        Access::Refused
+    } else if SERVED.contains(&interface) {
+        Access::Served
+    } else if DENIED.contains(&interface) {
+        Access::Denied
+    } else {
+        Access::Refused
+    }
+}
+
+/// The names that a component, or a core module, imports and exports.
+///
+/// # Errors
+/// If it is not valid; says why.
+pub(super) fn names_in(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), String> {
+    let mut found = Names::default();
+    if read(bytes, &mut found)? == Encoding::Component {
+        return Ok((found.imports, found.exports));
+    }
+    let Module { imports, exports, .. } = found.module;
+    let imports = imports.into_iter().map(|(from, field)| format!("{from}.{field}"));
+    Ok((imports.collect(), exports))
 }
 
 #[cfg(test)]

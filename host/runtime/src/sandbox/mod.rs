@@ -4,7 +4,7 @@
 //! guest sees no clock, environment, file or network of the machine, and no limit either: whatever
 //! it meets of these is the same everywhere, or ends the step.
 //!
-//! [`Sandbox`] loads components: `inspect` tells what a file is, `adapt` makes core modules
+//! [`Sandbox`] loads components: `inspect` tells what a file is (and [`report`] shows it), `adapt` makes core modules
 //! components, `compile` compiles in a child process, `cache` and `stamp` make the second time
 //! fast. [`Component::step`] runs one, and [`Component::instance`] keeps one; what the guest then sees is in `state` and the modules
 //! around it. Nothing here knows of buckets or sessions' histories.
@@ -26,6 +26,7 @@ mod load_error;
 mod log_lines;
 mod meter;
 mod random;
+mod report;
 mod settings;
 mod stamp;
 mod state;
@@ -45,11 +46,12 @@ use pugmark_log::Digest;
 pub use compile::compile_child;
 pub use component::{Component, StepSetup, World};
 pub use failure::{Failure, StepError};
-pub use inspect::is_wasm;
+pub use inspect::{Access, is_wasm};
 pub use instance::{Instance, Moment};
 pub use limits::{Exceeded, Limits};
 pub use load_error::LoadError;
 pub use log_lines::{Diagnostics, Level, escape};
+pub use report::{Import, Producer, Report, report};
 pub use settings::Settings;
 
 use load::Core;
