@@ -16,7 +16,7 @@ use pugmark_log::{Bucket, Snapshot};
 use pugmark_runtime::Handler;
 use pugmark_runtime::process::ProcessSpec;
 use pugmark_runtime::replay::{Options, Outcome, Progress, Report, replay};
-use pugmark_runtime::sandbox::{Component, Limits, Sandbox};
+use pugmark_runtime::sandbox::{Code, Component, Limits, Sandbox};
 
 use crate::bundles::BundleLimits;
 use crate::commands::run::{bounds, timeout};
@@ -69,6 +69,10 @@ pub struct Replay {
     /// Start every step afresh, instead of keeping an instance and checking where it differs
     #[arg(long)]
     cold: bool,
+
+    /// Run components in an interpreter in place of machine code: slower, and another witness
+    #[arg(long)]
+    interpreted: bool,
 
     /// Run the steps of a process again, too, with this command. May be repeated
     #[arg(long = "process", value_name = "NAME=COMMAND")]
@@ -201,9 +205,13 @@ impl Replay {
                 processes.insert(route.name, spec);
             }
         }
+        let mut settings = handlers::settings();
+        if self.interpreted {
+            settings.tuning.code = Code::Interpreted;
+        }
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Ok(Bench {
-            sandbox: Arc::new(Sandbox::new(handlers::settings()).map_err(unusable)?),
+            sandbox: Arc::new(Sandbox::new(settings).map_err(unusable)?),
             limits: bounds(&self.limits, self.timeout)?,
             processes,
             jobs: self.jobs.unwrap_or(cores),

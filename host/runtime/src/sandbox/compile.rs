@@ -21,6 +21,7 @@ use wasmtime::Engine;
 use super::engine;
 use super::load_error::LoadError;
 use super::settings::Settings;
+use super::tuning::Tuning;
 
 /// After how long the user is told what takes so long.
 const NOTICE_AFTER: Duration = Duration::from_millis(300);
@@ -40,6 +41,7 @@ const MAX_ORDER_BYTES: u64 = 4096;
 struct Order {
     memory_bytes: u64,
     time_s: u64,
+    tuning: Tuning,
 }
 
 /// Compiled code of a component.
@@ -84,7 +86,7 @@ pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), Str
     limit(&order).map_err(|error| format!("the limits cannot be set: {error}"))?;
     let mut component = Vec::new();
     input.read_to_end(&mut component).map_err(|error| error.to_string())?;
-    let engine = engine::build().map_err(|error| format!("{error:#}"))?;
+    let engine = engine::build(&order.tuning).map_err(|error| format!("{error:#}"))?;
     let code = engine.precompile_component(&component).map_err(|error| format!("{error:#}"))?;
     output.write_all(&code).and_then(|()| output.flush()).map_err(|error| error.to_string())
 }
@@ -121,7 +123,8 @@ fn start(
     let (program, arguments) =
         program.split_first().ok_or_else(|| io::Error::other("it has no name"))?;
     let time_s = settings.compile_time_ms.div_ceil(1000);
-    let order = Order { memory_bytes: settings.compile_memory_bytes, time_s };
+    let memory_bytes = settings.compile_memory_bytes;
+    let order = Order { memory_bytes, time_s, tuning: settings.tuning };
     let mut input = tempfile::tempfile()?;
     serde_json::to_writer(&input, &order)?;
     input.write_all(b"\n")?;
@@ -214,7 +217,7 @@ mod tests {
     }
 
     fn run(settings: &Settings) -> Result<Vec<u8>, LoadError> {
-        compile(&engine::build().unwrap(), settings, "x.wasm", b"component")
+        compile(&engine::build(&settings.tuning).unwrap(), settings, "x.wasm", b"component")
     }
 
     fn reason(script: &str) -> String {
@@ -226,8 +229,11 @@ mod tests {
 
     #[test]
     fn the_child_gets_its_order_and_the_component() {
-        let got = run(&settings("/bin/cat")).unwrap();
-        assert_eq!(got, b"{\"memory_bytes\":2147483648,\"time_s\":1}\ncomponent");
+        let got = String::from_utf8(run(&settings("/bin/cat")).unwrap()).unwrap();
+        let (order, component) = got.split_once('\n').unwrap();
+        assert!(order.starts_with(r#"{"memory_bytes":2147483648,"time_s":1,"tuning":{"code":"#));
+        let order: Order = serde_json::from_str(order).unwrap();
+        assert_eq!((order.tuning, component), (Tuning::default(), "component"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! What is on or off here decides what a guest computes, so it is the same on every machine.
 //! Whatever has more than one right answer by the standard (NaN bits, relaxed SIMD, threads) is
-//! fixed or off, and so is what a handler has no use for.
+//! fixed or off, and so is what a handler has no use for. What decides nothing is [`Tuning`].
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher as _};
@@ -11,16 +11,15 @@ use std::num::NonZeroUsize;
 use pugmark_log::{Digest, Hasher};
 use wasmtime::{Config, Engine, OptLevel, WasmBacktraceDetails, WasmFeatures};
 
+use super::tuning::{Code, Optimisation, Tuning};
 use super::{ABI, adapt, inspect};
 
 /// Bytes of stack that a guest may use: enough for interpreters that recurse deeply, and no more
 /// than half of the 2 MiB that a thread commonly has.
 pub(super) const WASM_STACK_BYTES: usize = 1 << 20;
 
-/// Bytes of address space (not of memory) that each linear memory reserves. With all that 32 bits
-/// can address reserved, compiled code needs no bounds checks and a memory never moves. Nothing is
-/// pooled, so a step reserves this once for each of its memories and no more.
-const MEMORY_RESERVATION_BYTES: u64 = 4 << 30;
+/// How the engine calls the interpreter of this machine's kind.
+const INTERPRETER: &str = if cfg!(target_endian = "big") { "pulley64be" } else { "pulley64" };
 
 /// Functions of a trapped guest that are remembered.
 const MAX_FRAMES: NonZeroUsize = NonZeroUsize::new(16).expect("16 is not 0");
@@ -51,17 +50,13 @@ const OFF: [WasmFeatures; 17] = [
 ///
 /// # Errors
 /// If this machine cannot run one.
-pub(super) fn build() -> wasmtime::Result<Engine> {
+pub(super) fn build(tuning: &Tuning) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config
-        .cranelift_opt_level(OptLevel::Speed)
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)
         .epoch_interruption(true)
         .max_wasm_stack(WASM_STACK_BYTES)
-        .memory_reservation(MEMORY_RESERVATION_BYTES)
-        .memory_init_cow(true)
-        .parallel_compilation(true)
         .generate_address_map(false)
         .native_unwind_info(false)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
@@ -69,7 +64,31 @@ pub(super) fn build() -> wasmtime::Result<Engine> {
     for feature in OFF {
         config.wasm_features(feature, false);
     }
+    tune(&mut config, tuning)?;
     Engine::new(&config)
+}
+
+fn tune(config: &mut Config, tuning: &Tuning) -> wasmtime::Result<()> {
+    config
+        .cranelift_opt_level(match tuning.optimisation {
+            Optimisation::None => OptLevel::None,
+            Optimisation::Speed => OptLevel::Speed,
+            Optimisation::SpeedAndSize => OptLevel::SpeedAndSize,
+        })
+        .parallel_compilation(tuning.parallel)
+        .memory_reservation(tuning.reservation_bytes)
+        .memory_reservation_for_growth(tuning.growth_bytes)
+        .memory_guard_size(tuning.guard_bytes)
+        .memory_init_cow(tuning.copy_on_write);
+    match tuning.code {
+        Code::Machine => {
+            config.signals_based_traps(tuning.hardware_traps);
+        }
+        Code::Interpreted => {
+            config.target(INTERPRETER)?.signals_based_traps(false);
+        }
+    }
+    Ok(())
 }
 
 /// What compiled code depends on besides the component: the compiler and its version, the machine,
@@ -106,14 +125,16 @@ mod tests {
 
     #[test]
     fn the_configuration_is_the_same_each_time() {
-        let first = configuration(&build().unwrap());
-        assert_eq!(first, configuration(&build().unwrap()));
+        let built = |tuning| configuration(&build(&tuning).unwrap());
+        let first = built(Tuning::default());
+        assert_eq!(first, built(Tuning::default()));
         assert_ne!(first, configuration(&Engine::default()));
+        assert_ne!(first, built(Tuning { code: Code::Interpreted, ..Tuning::default() }));
     }
 
     #[test]
     fn what_is_off_does_not_compile() {
-        let engine = build().unwrap();
+        let engine = build(&Tuning::default()).unwrap();
         for (text, proposal) in [
             ("(module (memory i64 1))", "memory64"),
             ("(module (memory 1 1 shared))", "threads"),

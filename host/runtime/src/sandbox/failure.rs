@@ -12,6 +12,9 @@ const NAMED_FRAMES: usize = 8;
 /// How the engine says that a call carries more than it may.
 const CALL_TOO_LARGE: &str = "fuel allocated for hostcalls has been exhausted";
 
+/// How the engine says that there are more handles than there may be.
+const TOO_MANY_HANDLES: &str = "store handle limit exceeded";
+
 /// How a handler failed. An outcome of the step, not an error of the host; nothing is committed.
 #[derive(thiserror::Error, Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -77,9 +80,13 @@ pub fn classify(error: wasmtime::Error, abort: Option<StepError>, limits: &Limit
     if error.is::<rustix::io::Errno>() || error.is::<std::io::Error>() {
         return Exceeded::SystemMemory { reason: error.root_cause().to_string() }.into();
     }
-    // The engine has no type for this one, so its words have to do; a test holds them.
-    if error.root_cause().to_string().ends_with(CALL_TOO_LARGE) {
+    // The engine has no type for these, so its words have to do; tests hold them.
+    let words = error.root_cause().to_string();
+    if words.ends_with(CALL_TOO_LARGE) {
         return Exceeded::Call { limit: limits.call_bytes() }.into();
+    }
+    if words.ends_with(TOO_MANY_HANDLES) {
+        return Exceeded::Handles { limit: limits.handles }.into();
     }
     let reason = match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => return Exceeded::Time { limit_ms: limits.time_ms }.into(),

@@ -33,6 +33,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod tuning;
 mod typed;
 mod wasi;
 mod watchdog;
@@ -53,6 +54,7 @@ pub use load_error::LoadError;
 pub use log_lines::{Diagnostics, Level, escape};
 pub use report::{Import, Producer, Report, report};
 pub use settings::Settings;
+pub use tuning::{Code, Optimisation, Tuning};
 
 use load::Core;
 

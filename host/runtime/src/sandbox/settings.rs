@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::tuning::Tuning;
+
 /// What a sandbox is made with. Bounds of steps are not here but in [`super::Limits`].
 #[derive(Clone)]
 pub struct Settings {
@@ -21,6 +23,8 @@ pub struct Settings {
     pub compile_time_ms: u64,
     /// Bytes of the largest component, and of the largest file, that is loaded. Default: 64 MiB.
     pub max_component_bytes: u64,
+    /// How the engine goes about it, which no guest can see. Default: as each field says.
+    pub tuning: Tuning,
 }
 
 impl Default for Settings {
@@ -32,6 +36,7 @@ impl Default for Settings {
             compile_memory_bytes: 2 << 30,
             compile_time_ms: 120_000,
             max_component_bytes: 64 << 20,
+            tuning: Tuning::default(),
         }
     }
 }

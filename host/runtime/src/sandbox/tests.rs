@@ -139,7 +139,7 @@ fn traps_and_exits_are_outcomes() {
 
 #[test]
 fn everything_that_inspection_lets_in_is_linked() {
-    let engine = engine::build().unwrap();
+    let engine = engine::build(&Tuning::default()).unwrap();
     let interfaces = inspect::SERVED.iter().chain(&inspect::DENIED);
     // An interface of types alone has nothing to link.
     for name in interfaces.filter(|name| **name != "pugmark:handler/types") {
@@ -158,7 +158,7 @@ fn everything_that_inspection_lets_in_is_linked() {
 #[test]
 fn compiled_code_that_is_handed_over_is_refused() {
     let code =
-        engine::build().unwrap().precompile_component(&wat::parse_str("(component)").unwrap());
+        engine::build(&Tuning::default()).unwrap().precompile_component(&wat::parse_str("(component)").unwrap());
     let error = sandbox().load_bytes("agent.cwasm", code.unwrap().into()).err();
     let Some(LoadError::NotWasm { reason, .. }) = error else { panic!("{error:?}") };
     assert!(reason.contains(".cwasm"), "{reason}");
