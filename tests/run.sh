@@ -9,6 +9,7 @@
 # doc   the API documentation, no warnings
 # e2e   pytest against the real binary; PYTEST_ARGS are passed on, as in PYTEST_ARGS='-k race'
 # stores  the same against object stores that it starts on loopback (tests/stores)
+# tables  the tables in docs/ that tests check, written anew from what they find; only when named
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,6 +39,13 @@ run_e2e() {
     local arguments=()
     read -ra arguments <<<"${PYTEST_ARGS:-}"
     step env PYTHONDONTWRITEBYTECODE=1 target/venv/bin/pytest tests/e2e "${arguments[@]}"
+}
+
+run_tables() {
+    export PUGMARK_BLESS=1
+    step cargo test -p pugmark-runtime --locked --quiet --test determinism
+    step env PYTHONDONTWRITEBYTECODE=1 target/venv/bin/pytest \
+        tests/e2e/test_guest_suite.py tests/e2e/test_hostile_guests.py
 }
 
 run_stores() {

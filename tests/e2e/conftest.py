@@ -2,6 +2,7 @@
 
 import pytest
 
+from circumstances import observe_all
 from pug import BIN, Home
 
 
@@ -30,3 +31,15 @@ def unchanged(home):
     yield take
     assert taken, "the test never said when nothing may change any more"
     assert home.bucket.files("sessions") == taken[-1]
+
+
+@pytest.fixture(scope="session")
+def observed(tmp_path_factory):
+    """Every probe of tests/guests under several circumstances, and the home of one of them."""
+    return observe_all(tmp_path_factory.mktemp)
+
+
+@pytest.fixture(scope="session")
+def seen(observed):
+    """What each probe saw, under each of several circumstances."""
+    return observed[0]

@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +76,20 @@ class Home:
             stream.decode("utf-8", "surrogateescape") for stream in (done.stdout, done.stderr)
         )
         return Result(done.returncode, out, err)
+
+    def measured(self, *args, timeout=120):
+        """Runs `pugmark` to its end; also tells the peak memory in MiB, of its children, too."""
+        streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
+        child = self.spawn(*args, stdout=streams[0], stderr=streams[1])
+        watchdog = threading.Timer(timeout, child.kill)
+        watchdog.start()
+        _, status, used = os.wait4(child.pid, 0)
+        watchdog.cancel()
+        child.returncode = os.waitstatus_to_exitcode(status)
+        for stream in streams:
+            stream.seek(0)
+        out, err = (stream.read().decode("utf-8", "surrogateescape") for stream in streams)
+        return Result(child.returncode, out, err), used.ru_maxrss // 1024
 
     def ok(self, *args, **options):
         """Runs `pugmark`, which has to succeed; returns what it printed."""

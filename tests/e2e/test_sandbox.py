@@ -1,147 +1,19 @@
 """What a sandboxed guest can see is closed, and the same wherever it runs.
 
-The probes are in tests/guests; its README says what each has to come to. One bucket is made with a
-session for each of them, and copies of it are run under other circumstances.
+The probes are in tests/guests; its README says what each has to come to. `circumstances.py` runs them
+in copies of one bucket, each under other circumstances.
 """
 
 import base64
 import json
 import re
-import shutil
 
 import pytest
 
-from pug import DONE, PAUSE, Home, digest, guest
+from circumstances import BODY, OF_THE_SESSION, PROBES, outputs
+from pug import digest
 
-BODY = "".join(f"{n} " for n in range(1500))
 NOT_THERE = {"error": "not in this session's log"}
-
-# Session: the guest, its arguments, and the first event.
-TYPED = [
-    "hashmap-order",
-    "entropy",
-    "entries",
-    "session",
-    "decides",
-    "nan",
-    "read-whole",
-    "read-past-end",
-    "read-unknown",
-    "read-pieces",
-]
-COMMAND = [
-    "frame",
-    "isatty",
-    "preopens",
-    "random",
-    "hashmap-order",
-    "denied",
-    "denied-raw",
-    "clocks",
-    "busy-wait",
-    "yield",
-    "sleep",
-    "sleep-long",
-    "poll",
-    "close-streams",
-]
-BY_ARGUMENT = ["stdin-chunks", "stdin-past-end", "stdout-permits", "no-read", "partial-read"]
-PROBES = {
-    **{f"typed.{name}": ("typed-probe", [], name) for name in TYPED},
-    **{
-        f"wasip1.{name}": ("typed-probe-wasip1", [], name)
-        for name in ["hashmap-order", "entropy", "entries", "nan"]
-    },
-    **{f"command.{name}": ("command-probe", [], name) for name in COMMAND},
-    **{f"argument.{name}": ("command-probe", [name], name) for name in BY_ARGUMENT},
-    "objects": ("command-objects", [], "any"),
-}
-# What depends on the session or its times: not the same in a fresh one.
-OF_THE_SESSION = re.compile(
-    r"entropy|session|random|clocks|sleep|poll|yield|frame|^objects|command.hashmap-order"
-)
-
-
-def make(home):
-    for name, (_, _, probe) in PROBES.items():
-        session = home.start(
-            {"probe": probe, "piece": 777}, flags=["--meta", "team=core", "--handler", "agent"]
-        )
-        home.push(BODY, "--name", "long", "--meta", "b=2", "--meta", "a=1")
-        home.ok("link", name, "-s", session)
-
-
-def observe(home, flags=()):
-    """Runs every probe once; returns what each appended (entry and body), or how it failed."""
-    seen = {}
-    for name, (file, args, _) in PROBES.items():
-        result = home.run("run", "--once", "-s", name, *flags, "--", guest(file), *args)
-        session = json.loads((home.bucket.path / "refs" / name).read_text())["session"]
-        entries = [(entry, home.bucket.body(entry)) for entry in home.bucket.log(session)[2:]]
-        seen[name] = entries if result.code == DONE else result
-    return seen
-
-
-def outputs(seen, probe, circumstances):
-    """What the probe appended; fails if it failed."""
-    entries = seen[circumstances][probe]
-    assert isinstance(entries, list), entries.err
-    assert entries[-1][0]["content-type"] == PAUSE
-    return entries
-
-
-LIMITS = [
-    "--timeout",
-    "30s",
-    "--limit",
-    "memory=100MiB",
-    "--limit",
-    "output=8MiB",
-    "--limit",
-    "read=3MiB",
-    "--limit",
-    "handles=5000",
-    "--limit",
-    "stderr=1KiB",
-    "--limit",
-    "log-lines=7",
-    "--limit",
-    "table=9999",
-]
-
-
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory):
-    """What each probe saw, under each of several circumstances."""
-    base = Home(tmp_path_factory.mktemp("base"))
-    make(base)
-    copies = {
-        "cold": Home(tmp_path_factory.mktemp("cold")),
-        "elsewhere": Home(
-            tmp_path_factory.mktemp("elsewhere") / "a b",
-            "Pacific/Kiritimati",
-            LANG="de_DE.UTF-8",
-            FOO="bar",
-            TRACEPARENT="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        ),
-        "limits": Home(tmp_path_factory.mktemp("limits"), "America/St_Johns"),
-        "warm": Home(tmp_path_factory.mktemp("warm")),
-    }
-    for home in copies.values():
-        shutil.copytree(base.path, home.path, dirs_exist_ok=True)
-        context = home.path / ".config/pugmark/context.yaml"
-        context.write_text(context.read_text().replace(str(base.path), str(home.path)))
-    seen = {
-        name: observe(home, LIMITS if name == "limits" else ())
-        for name, home in copies.items()
-        if name != "warm"
-    }
-    shutil.copytree(copies["cold"].path / ".cache", copies["warm"].path / ".cache")
-    seen["warm"] = observe(copies["warm"])
-    fresh = Home(tmp_path_factory.mktemp("fresh"))
-    make(fresh)
-    seen["fresh"] = observe(fresh)
-    return seen
 
 
 def saw(seen, probe, circumstances="cold"):

@@ -21,6 +21,12 @@ pub fn ran(probe: &str, input: &Input) -> bool {
         "spin" => spin(),
         "silent" => {}
         "raw-stdout" => write_raw(input.text("text").as_bytes()),
+        "raw-lines" => {
+            let line = format!("{}\n", input.text("text"));
+            for _ in 0..input.number("count", 1) {
+                write_raw(line.as_bytes());
+            }
+        }
         "raw-base64" => write_base64(input.text("text")),
         "stdout-flood" => loop {
             print_line(&line(b"1", "application/json"));

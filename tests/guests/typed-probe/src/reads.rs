@@ -28,6 +28,7 @@ pub fn saw(state: &State) -> Option<Value> {
             let hashes = ["../../etc/passwd", "", bare, &upper, &absent];
             hashes.iter().map(|hash| json!([size(hash), read(hash, 0, 1)])).collect()
         }
+        "read-hash" => json!([size(state.text("hash")), read(state.text("hash"), 0, 1)]),
         "read-pieces" => pieces(hash, entry.size, state.number("piece", 1000)),
         "read-forever" => loop {
             let _ = objects::read(hash, 0, u32::MAX);

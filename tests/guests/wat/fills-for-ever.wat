@@ -1,0 +1,17 @@
+(module
+  ;; Fills its whole memory, again and again, with single instructions.
+  (memory (export "memory") 3000)
+  (global $free (mut i32) (i32.const 65536))
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $free) (i32.const 15)) (i32.const -16)))
+    (global.set $free (i32.add (local.get $at) (local.get 3)))
+    (local.get $at))
+  (func (export "pugmark:handler/step@0.1.0#fold") (param i32) (result i32)
+    (i32.const 256))
+  (func (export "pugmark:handler/step@0.1.0#decide") (result i32)
+    (loop $for_ever
+      (memory.fill (i32.const 0) (i32.const 1) (i32.const 196608000))
+      (br $for_ever))
+    (i32.const 512))
+)

@@ -1,0 +1,40 @@
+(module
+  ;; Grows a memory and a table up to the maxima that they declare themselves, and tells every answer;
+  ;; then the sum of what is in the memory, with data of its own at the beginning and zeroes after it.
+  (import "wasi_snapshot_preview1" "fd_write"
+    (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1 5)
+  (data (i32.const 1000) "\f0\03\00\00\1c\00\00\00")
+  (data (i32.const 1008) "{\22data\22:\22................\22}\n")
+  (table $table 1 10 funcref)
+  ;; Writes the eight bytes of a number as an output: sixteen hexadecimal digits, which are base64, too.
+  (func $tell (param $number i64)
+    (local $digit i32) (local $at i32)
+    (local.set $at (i32.const 1032))
+    (loop $next
+      (local.set $digit (i32.wrap_i64 (i64.and (local.get $number) (i64.const 15))))
+      (i32.store8 (local.get $at) (i32.add (local.get $digit)
+        (select (i32.const 48) (i32.const 87) (i32.lt_u (local.get $digit) (i32.const 10)))))
+      (local.set $number (i64.shr_u (local.get $number) (i64.const 4)))
+      (local.set $at (i32.sub (local.get $at) (i32.const 1)))
+      (br_if $next (i32.ge_u (local.get $at) (i32.const 1017))))
+    (drop (call $write (i32.const 1) (i32.const 1000) (i32.const 1) (i32.const 996))))
+  (func (export "_start")
+    (local $at i32) (local $sum i64)
+    (call $tell (i64.extend_i32_s (memory.grow (i32.const 0))))
+    (call $tell (i64.extend_i32_s (memory.grow (i32.const 3))))
+    (call $tell (i64.extend_i32_s (memory.grow (i32.const 2))))
+    (call $tell (i64.extend_i32_s (memory.grow (i32.const 1))))
+    (call $tell (i64.extend_i32_s (memory.grow (i32.const 1))))
+    (call $tell (i64.extend_i32_s (memory.grow (i32.const 65535))))
+    (call $tell (i64.extend_i32_s (table.grow $table (ref.null func) (i32.const 8))))
+    (call $tell (i64.extend_i32_s (table.grow $table (ref.null func) (i32.const 2))))
+    (call $tell (i64.extend_i32_s (table.grow $table (ref.null func) (i32.const 1))))
+    (call $tell (i64.extend_i32_s (table.size $table)))
+    (i64.store (i32.const 327672) (i64.const 7))
+    (local.set $at (i32.const 2048))
+    (loop $next
+      (local.set $sum (i64.add (local.get $sum) (i64.load (local.get $at))))
+      (br_if $next (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 8))) (i32.const 327680))))
+    (call $tell (local.get $sum)))
+)

@@ -1,0 +1,40 @@
+(component
+  ;; Waits for one thing, named a million times.
+  (import "wasi:io/poll@0.2.0" (instance $poll
+    (export "pollable" (type $pollable (sub resource)))
+    (export "[method]pollable.block" (func (param "self" (borrow $pollable))))
+    (export "poll" (func (param "in" (list (borrow $pollable))) (result (list u32))))))
+  (alias export $poll "pollable" (type $pollable))
+  (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+    (alias outer 1 $pollable (type $of_poll))
+    (export "pollable" (type $pollable (eq $of_poll)))
+    (export "subscribe-duration" (func (param "when" u64) (result (own $pollable))))))
+  (core module $libc
+    (memory (export "memory") 70)
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 65536)))
+  (core instance $libc (instantiate $libc))
+  (alias core export $libc "memory" (core memory $memory))
+  (alias core export $libc "realloc" (core func $realloc))
+  (core func $subscribe (canon lower (func $clock "subscribe-duration")))
+  (core func $poll (canon lower (func $poll "poll") (memory $memory) (realloc $realloc)))
+  (core module $main
+    (import "host" "memory" (memory 1))
+    (import "host" "subscribe" (func $subscribe (param i64) (result i32)))
+    (import "host" "poll" (func $poll (param i32 i32 i32)))
+    (func (export "run") (result i32)
+      (local $at i32) (local $one i32)
+      (local.set $one (call $subscribe (i64.const 1)))
+      (local.set $at (i32.const 65536))
+      (loop $next
+        (i32.store (local.get $at) (local.get $one))
+        (br_if $next (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 4))) (i32.const 4065536))))
+      (call $poll (i32.const 65536) (i32.const 1000000) (i32.const 16))
+      (i32.const 0)))
+  (core instance $main (instantiate $main (with "host" (instance
+    (export "memory" (memory $memory))
+    (export "subscribe" (func $subscribe))
+    (export "poll" (func $poll))))))
+  (func $run (result (result)) (canon lift (core func $main "run")))
+  (instance $out (export "run" (func $run)))
+  (export "wasi:cli/run@0.2.0" (instance $out))
+)
