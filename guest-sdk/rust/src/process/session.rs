@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 
-use crate::Session;
+use crate::{Session, testing};
 
 /// Why a variable cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,9 @@ enum Error {
 }
 
 pub(crate) fn session() -> Session {
+    if let Some(session) = testing::current() {
+        return session;
+    }
     match from(|name| env::var(name).ok()) {
         Ok(session) => session,
         Err(error) => panic!("{error}"),
