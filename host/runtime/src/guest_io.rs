@@ -6,46 +6,78 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use pugmark_log::Digest;
+use pugmark_log::{Digest, Entry};
 use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::handler::{LogLine, LogSource, ObjectSource};
+use crate::lines::Cursor;
 use crate::step_log::{Found, StepLog};
 
-/// How many lines are taken from the store's stream at a time, if it has them.
+/// How many entries are taken from the store's stream at a time, if it has them.
 const BATCH: usize = 64;
+
+type Batch = Vec<Result<Entry, pugmark_log::Error>>;
 
 /// The lines of a log, for a thread that may block.
 pub struct BlockingLines {
     handle: Handle,
     log: Arc<StepLog>,
-    batches: BoxStream<'static, Vec<Result<LogLine, Error>>>,
-    batch: std::vec::IntoIter<Result<LogLine, Error>>,
+    cursor: Cursor,
+    batches: BoxStream<'static, Batch>,
+    batch: std::vec::IntoIter<Result<Entry, pugmark_log::Error>>,
 }
 
 impl BlockingLines {
     /// The lines of `log`; `handle` is the runtime that reads them.
     pub fn new(log: &Arc<StepLog>, handle: Handle) -> Self {
-        let batches = log.lines().ready_chunks(BATCH).boxed();
-        Self { handle, log: Arc::clone(log), batches, batch: Vec::new().into_iter() }
+        Self::from(log, log.beginning(), handle)
     }
-}
 
-impl LogSource for BlockingLines {
-    fn next_line(&mut self) -> Result<Option<LogLine>, Error> {
+    /// The lines of `log` from `cursor` on.
+    pub fn from(log: &Arc<StepLog>, cursor: Cursor, handle: Handle) -> Self {
+        let batches = log.entries(cursor.position()).ready_chunks(BATCH).boxed();
+        Self { handle, log: Arc::clone(log), cursor, batches, batch: Vec::new().into_iter() }
+    }
+
+    /// How far the lines have been taken.
+    pub fn into_cursor(self) -> Cursor {
+        self.cursor
+    }
+
+    fn next(&mut self) -> Result<Option<LogLine>, Error> {
         loop {
-            if let Some(line) = self.batch.next() {
-                let line = line?;
-                // Not before: what was read ahead depends on the store's timing.
-                self.log.sent(&line);
+            if let Some(line) = self.cursor.before_entry()? {
                 return Ok(Some(line));
+            }
+            let Some(entry) = self.next_entry()? else { return self.cursor.end() };
+            if let Some(line) = self.cursor.entry(entry) {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, Error> {
+        loop {
+            if let Some(entry) = self.batch.next() {
+                return Ok(Some(entry?));
             }
             match self.handle.block_on(self.batches.next()) {
                 Some(batch) => self.batch = batch.into_iter(),
                 None => return Ok(None),
             }
         }
+    }
+}
+
+impl LogSource for BlockingLines {
+    fn next_line(&mut self) -> Result<Option<LogLine>, Error> {
+        let line = self.next()?;
+        if let Some(line) = &line {
+            // Not before: what was read ahead depends on the store's timing.
+            self.log.sent(line);
+        }
+        Ok(line)
     }
 }
 
@@ -64,6 +96,11 @@ impl BlockingObjects {
     #[must_use]
     pub fn new(log: Arc<StepLog>, handle: Handle, limit: u64) -> Self {
         Self { handle, log, limit, kept: Mutex::default() }
+    }
+
+    /// Lets go of the bodies that were kept.
+    pub fn forget(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn body(&self, hash: &Digest) -> Result<Option<Bytes>, Error> {

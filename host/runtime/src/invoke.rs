@@ -13,7 +13,7 @@ use crate::failure::InvokeError;
 use crate::guest_io::{BlockingLines, BlockingObjects};
 use crate::handler::{Frame, Output};
 use crate::process;
-use crate::sandbox::{Component, StepSetup};
+use crate::sandbox::{Component, StepSetup, World};
 use crate::served::Served;
 use crate::step::{Context, Handler};
 use crate::step_log::StepLog;
@@ -26,6 +26,12 @@ pub(crate) async fn invoke(
     tip: &Snapshot,
     span: Option<&Span>,
 ) -> Result<Vec<Output>, InvokeError> {
+    if let (Handler::Component { component, .. }, Some(keeper)) =
+        (&context.handler, &context.keeper)
+        && component.world() == World::Typed
+    {
+        return keeper.step(context, component, frame, tip).await;
+    }
     let (bucket, cache) = (context.bucket.clone(), context.cache.clone());
     let log = StepLog::new(bucket, tip, cache, context.lifecycle.clone());
     match &context.handler {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::Error;
 use crate::handler::Frame;
+use crate::kept::Keeper;
 use crate::sandbox;
 use crate::step::{Context, Handler};
 
@@ -51,6 +52,7 @@ pub(crate) fn record(
         Handler::Component { component, .. } => Some(component.digest()),
         Handler::Process(_) | Handler::Rpc(_) | Handler::Remote(_) => None,
     };
+    let born = context.keeper.as_ref().and_then(Keeper::born);
     let record = Record {
         kind: context.handler.kind(),
         handler: &frame.agent,
@@ -63,7 +65,7 @@ pub(crate) fn record(
         metadata: &frame.metadata,
         lifecycle: context.lifecycle.is_some(),
         abi: component.map(|_| sandbox::ABI),
-        born: component.map(|_| frame.snapshot),
+        born: component.map(|_| born.unwrap_or(frame.snapshot)),
         host: env!("CARGO_PKG_VERSION"),
     };
     serde_json::value::to_raw_value(&record)

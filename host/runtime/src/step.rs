@@ -11,6 +11,7 @@ use crate::failure::{Failure, InvokeError, StepError};
 use crate::fetch::Fetcher;
 use crate::handler::{Frame, Output};
 use crate::invoke::invoke;
+use crate::kept::Keeper;
 use crate::lifecycle::Lifecycle;
 use crate::process::ProcessSpec;
 use crate::protocol::duration;
@@ -79,6 +80,9 @@ pub struct Context {
     pub lifecycle: Option<Lifecycle>,
     /// Keeps parts of the log for the next step.
     pub cache: Option<Arc<NodeCache>>,
+    /// Keeps a typed handler's instance for the next step. Where this is `None`, every step has an
+    /// instance of its own.
+    pub keeper: Option<Keeper>,
 }
 
 /// A checkpoint that a step made.
@@ -134,6 +138,9 @@ pub async fn step(
         }
         error => error.into(),
     })?;
+    if let Some(keeper) = &context.keeper {
+        keeper.committed(&snapshot);
+    }
     Ok(Committed { snapshot, outputs: count })
 }
 

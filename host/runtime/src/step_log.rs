@@ -9,16 +9,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use pugmark_log::{Body, Bucket, Digest, Entry, Event, NodeCache, Snapshot, Vector};
+use pugmark_log::{Body, Bucket, Digest, Entry, NodeCache, Snapshot, Vector};
 
 use crate::error::Error;
 use crate::handler::LogLine;
-use crate::lifecycle::{ForkPoint, Lifecycle, fork_entry, start_entry};
+use crate::lifecycle::Lifecycle;
+use crate::lines::{Cursor, FORK, START};
+
+/// The entries of a log.
+pub(crate) type Entries = BoxStream<'static, Result<Entry, pugmark_log::Error>>;
 
 /// The log that a step sees.
 pub struct StepLog {
     bucket: Bucket,
-    log: Vector,
+    log: Mutex<Vector>,
     cache: Option<Arc<NodeCache>>,
     lifecycle: Option<Lifecycle>,
     sent: Mutex<Sent>,
@@ -26,14 +30,8 @@ pub struct StepLog {
 
 /// The lines, as they are made of the log's entries one after the other.
 struct Lines {
-    entries: BoxStream<'static, (u64, Result<Entry, pugmark_log::Error>)>,
-    /// Whether a `start` line comes first in any case.
-    start_first: bool,
-    /// The line that is still to come before the entry at its position.
-    fork: Option<ForkPoint>,
-    /// A line that waits for the `fork` line before it.
-    held: Option<LogLine>,
-    anything_sent: bool,
+    entries: Entries,
+    cursor: Cursor,
 }
 
 /// What a handler was sent so far.
@@ -43,12 +41,6 @@ struct Sent {
     /// Each media type once: a long log has few.
     types: HashSet<Arc<str>>,
 }
-
-/// The event of the line that stands in for a log without any.
-const START: &str = "start";
-
-/// The event of the line where a forked session's own history begins.
-const FORK: &str = "fork";
 
 /// Where the body of something that was sent is found.
 #[derive(Clone)]
@@ -82,22 +74,36 @@ impl StepLog {
         cache: Option<Arc<NodeCache>>,
         lifecycle: Option<Lifecycle>,
     ) -> Arc<Self> {
-        let log = tip.log.clone();
+        let log = Mutex::new(tip.log.clone());
         Arc::new(Self { bucket, log, cache, lifecycle, sent: Mutex::default() })
+    }
+
+    /// Goes on with a longer log, which begins with this one. What was sent stays readable.
+    pub(crate) fn grow(&self, tip: &Snapshot) {
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = tip.log.clone();
+    }
+
+    /// Where the lines begin.
+    pub(crate) fn beginning(&self) -> Cursor {
+        Cursor::new(self.lifecycle.as_ref())
+    }
+
+    /// The entries from this position on.
+    pub(crate) fn entries(&self, from: u64) -> Entries {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bucket.entries(&log, from..log.count(), self.cache.clone())
+    }
+
+    fn entry(&self, position: u64) -> Entries {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bucket.entries(&log, position..position + 1, self.cache.clone())
     }
 
     /// The lines that a handler is sent, in order: all entries but control records, or a `start`
     /// line while there is none; lifecycle lines where they were asked for. A body becomes readable
     /// once its line is [`StepLog::sent`].
     pub fn lines(&self) -> BoxStream<'static, Result<LogLine, Error>> {
-        let entries = self.bucket.entries(&self.log, 0..self.log.count(), self.cache.clone());
-        let lines = Lines {
-            entries: futures::stream::iter(0_u64..).zip(entries).boxed(),
-            start_first: self.lifecycle.is_some(),
-            fork: self.lifecycle.as_ref().and_then(|lifecycle| lifecycle.fork.clone()),
-            held: None,
-            anything_sent: false,
-        };
+        let lines = Lines { entries: self.entries(0), cursor: self.beginning() };
         futures::stream::try_unfold(lines, |mut lines| async move {
             Ok(lines.next().await?.map(|line| (line, lines)))
         })
@@ -150,9 +156,7 @@ impl StepLog {
             Some(Located::Synthesized(body)) => Some(Found::Whole(body)),
             Some(Located::Object { size }) => Some(Found::Object { size }),
             Some(Located::Inline { position, .. }) => {
-                let range = position..position + 1;
-                let mut entries = self.bucket.entries(&self.log, range, self.cache.clone());
-                let entry = entries.try_next().await?;
+                let entry = self.entry(position).try_next().await?;
                 entry.and_then(|entry| entry.data().cloned()).map(Found::Whole)
             }
         })
@@ -193,52 +197,16 @@ impl StepLog {
 
 impl Lines {
     async fn next(&mut self) -> Result<Option<LogLine>, Error> {
-        if self.start_first && !self.anything_sent {
-            return self.start_line();
-        }
-        if let Some(line) = self.held.take() {
-            return Ok(Some(line));
-        }
-        while let Some((position, entry)) = self.entries.next().await {
-            let line = line_of(position, entry?);
-            let fork = self.fork.take_if(|point| point.position <= position);
-            self.anything_sent |= line.is_some();
-            match fork {
-                None if line.is_none() => {}
-                None => return Ok(line),
-                Some(point) => {
-                    self.held = line;
-                    return self.fork_line(&point);
-                }
+        loop {
+            if let Some(line) = self.cursor.before_entry()? {
+                return Ok(Some(line));
+            }
+            let Some(entry) = self.entries.next().await else { return self.cursor.end() };
+            if let Some(line) = self.cursor.entry(entry?) {
+                return Ok(Some(line));
             }
         }
-        match self.fork.take() {
-            Some(point) => self.fork_line(&point),
-            None if self.anything_sent => Ok(None),
-            None => self.start_line(),
-        }
     }
-
-    fn start_line(&mut self) -> Result<Option<LogLine>, Error> {
-        self.anything_sent = true;
-        Ok(Some(LogLine { position: 0, event: START, entry: start_entry()? }))
-    }
-
-    fn fork_line(&mut self, point: &ForkPoint) -> Result<Option<LogLine>, Error> {
-        self.anything_sent = true;
-        Ok(Some(LogLine { position: point.position, event: FORK, entry: fork_entry(point)? }))
-    }
-}
-
-/// The line of an entry; `None` for a control record.
-pub(crate) fn line_of(position: u64, entry: Entry) -> Option<LogLine> {
-    let event = match entry.event() {
-        _ if entry.is_pause() => return None,
-        Event::Push => "push",
-        Event::Wake => "wake",
-        Event::Other => "other",
-    };
-    Some(LogLine { position, event, entry })
 }
 
 #[cfg(test)]

@@ -152,6 +152,7 @@ pub async fn counter(setup: &Setup, bucket: Bucket, tip: &Snapshot) -> Context {
         fetcher: None,
         lifecycle: None,
         cache: Some(Arc::new(NodeCache::new(16 << 20))),
+        keeper: None,
     }
 }
 

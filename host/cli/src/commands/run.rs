@@ -10,7 +10,9 @@ use clap::Args;
 use pugmark_log::{Bucket, Manifest, NodeCache, Snapshot};
 use pugmark_runtime::protocol::duration;
 use pugmark_runtime::sandbox::{Level, Limits};
-use pugmark_runtime::{Context, Fetcher, Handler, Lifecycle, Options, Trace, keep_component};
+use pugmark_runtime::{
+    Context, Fetcher, Handler, Keeper, Lifecycle, Options, Trace, keep_component,
+};
 use tokio::signal::unix::SignalKind;
 
 use crate::commands::start::{Pin, start};
@@ -87,6 +89,12 @@ pub struct Run {
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
 
+    /// Give a typed handler in the sandbox a fresh instance for every step
+    ///
+    /// Otherwise its instance is kept, and each step folds only what is new.
+    #[arg(long)]
+    cold: bool,
+
     /// Keep programs between steps, and call them over HTTP on a socket that they get as file
     /// descriptor 3
     ///
@@ -159,6 +167,7 @@ impl Run {
             fetcher: Some(fetcher),
             lifecycle,
             cache: (!self.once).then(|| Arc::new(NodeCache::new(CACHE_BYTES))),
+            keeper: (!self.once && !self.cold).then(Keeper::default),
         };
         let options = Options { once: self.once, max_steps: self.max_steps };
         let ended = pugmark_runtime::run(&context, tip, options, &mut progress).await;

@@ -8,14 +8,14 @@ use tokio::task::JoinSet;
 
 use super::Shared;
 use super::answer::{Answer, Replayed, message_of};
-use super::group::{Born, Group, Planned, Steps};
+use super::group::{Group, Planned, Steps};
 use super::report::Difference;
 use super::tally::Verdict;
 use super::warm::repeat;
 use crate::error::Error;
 use crate::failure::InvokeError;
 use crate::invoke::invoke;
-use crate::sandbox::Component;
+use crate::sandbox::{Component, World};
 use crate::step::Context;
 
 /// Replays the steps of a group, several at a time.
@@ -68,8 +68,9 @@ async fn verdict(
     if replayed == recorded {
         return Ok(Verdict::Identical);
     }
-    if let (Some(component), Born::Earlier { first, this }) = (component, step.born) {
-        let again = repeat(shared, group, component, step, first..=this);
+    let kept = |component: &&Component| step.first < step.this && component.world() == World::Typed;
+    if let Some(component) = component.filter(kept) {
+        let again = repeat(shared, group, component, step);
         if matches!(again.await?, Replayed::Answer(again) if again == recorded) {
             return Ok(impure(group));
         }

@@ -13,8 +13,9 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::Shared;
 use crate::error::Error;
 use crate::handler::{LogLine, LogSource};
-use crate::lifecycle::{ForkPoint, Lifecycle, fork_entry, start_entry};
-use crate::step_log::{StepLog, line_of};
+use crate::lifecycle::Lifecycle;
+use crate::lines::Cursor;
+use crate::step_log::StepLog;
 
 /// Entries that are passed on at a time.
 const BATCH: usize = 64;
@@ -28,15 +29,7 @@ pub(super) struct Feed {
     log: Arc<StepLog>,
     batches: Receiver<Batch>,
     ready: VecDeque<Entry>,
-    /// The position of the next entry.
-    position: u64,
-    /// Whether a `start` line comes first in any case.
-    starts: bool,
-    /// Where a `fork` line comes.
-    fork: Option<ForkPoint>,
-    anything_sent: bool,
-    /// Whether the instance was given a line that it would not have got, had there been more log.
-    is_stale: bool,
+    cursor: Cursor,
 }
 
 impl Feed {
@@ -55,16 +48,7 @@ impl Feed {
                 }
             }
         });
-        Self {
-            log,
-            batches,
-            ready: VecDeque::new(),
-            position: 0,
-            starts: lifecycle.is_some(),
-            fork: lifecycle.and_then(|lifecycle| lifecycle.fork.clone()),
-            anything_sent: false,
-            is_stale: false,
-        }
+        Self { log, batches, ready: VecDeque::new(), cursor: Cursor::new(lifecycle) }
     }
 
     /// What the lines sent so far name can be read from this.
@@ -79,12 +63,12 @@ impl Feed {
 
     /// The position of the next entry.
     pub(super) fn position(&self) -> u64 {
-        self.position
+        self.cursor.position()
     }
 
     /// Whether an instance that was fed from here can take no further step.
     pub(super) fn is_stale(&self) -> bool {
-        self.is_stale
+        self.cursor.is_stale()
     }
 
     /// The next `count` entries, which stay; fewer at the end of the log.
@@ -109,29 +93,18 @@ impl Feed {
     }
 
     fn next_before(&mut self, n: u64) -> Result<Option<LogLine>, Error> {
-        if std::mem::take(&mut self.starts) {
-            return Ok(Some(LogLine { position: 0, event: "start", entry: start_entry()? }));
-        }
         loop {
-            if let Some(point) = self.fork.take_if(|point| point.position <= self.position) {
-                let (position, entry) = (point.position, fork_entry(&point)?);
-                return Ok(Some(LogLine { position, event: "fork", entry }));
+            if let Some(line) = self.cursor.before_entry()? {
+                return Ok(Some(line));
             }
-            if self.position >= n {
-                break;
+            if self.position() >= n {
+                return self.cursor.end();
             }
-            let Some(entry) = self.pop()? else { break };
-            let position = self.position;
-            self.position += 1;
-            if let Some(line) = line_of(position, entry) {
+            let Some(entry) = self.pop()? else { return self.cursor.end() };
+            if let Some(line) = self.cursor.entry(entry) {
                 return Ok(Some(line));
             }
         }
-        if self.anything_sent {
-            return Ok(None);
-        }
-        self.is_stale = true;
-        Ok(Some(LogLine { position: 0, event: "start", entry: start_entry()? }))
     }
 }
 
@@ -145,7 +118,6 @@ impl LogSource for Before<'_> {
     fn next_line(&mut self) -> Result<Option<LogLine>, Error> {
         let line = self.feed.next_before(self.n)?;
         if let Some(line) = &line {
-            self.feed.anything_sent = true;
             self.feed.log.sent(line);
         }
         Ok(line)

@@ -24,9 +24,13 @@ pub(super) struct Group {
     pub args: Vec<String>,
     pub metadata: BTreeMap<String, String>,
     pub lifecycle: Option<Lifecycle>,
-    /// The steps that were found so far, oldest first.
-    turns: Mutex<Vec<Turn>>,
+    /// The steps that were found so far.
+    turns: Mutex<Turns>,
 }
+
+/// Steps, oldest first, each with the number of the first one that its instance made.
+#[derive(Default)]
+struct Turns(Vec<(Turn, usize)>);
 
 /// What tells a step from the others of its group, as far as the handler sees it.
 #[derive(Clone, Copy)]
@@ -47,22 +51,28 @@ pub(super) struct Planned {
     /// What it added and sent, and how it ended.
     pub last: LastStep,
     pub turn: Turn,
-    pub born: Born,
+    /// The number of its turn in its group, and of the first turn of the instance that made it.
+    pub this: usize,
+    pub first: usize,
 }
 
 /// Steps as they come to a worker, several at a time: waking it for each would take longer than many
 /// a step.
 pub(super) type Steps = UnboundedReceiver<Vec<Planned>>;
 
-/// Where the instance that made a step was created.
-#[derive(Clone, Copy)]
-pub(super) enum Born {
-    /// For this step.
-    Here,
-    /// For an earlier one: both are numbers of turns of the group.
-    Earlier { first: usize, this: usize },
-    /// For one that is not replayed.
-    Unknown,
+impl Turns {
+    /// An instance is kept from one step to the very next, so its turns follow one another; a record
+    /// that says otherwise is taken for one of a fresh instance.
+    fn take(&mut self, turn: Turn, born: Option<u64>) -> (usize, usize) {
+        let this = self.0.len();
+        let before = self.0.last().map(|(_, first)| *first);
+        let first = before.filter(|first| {
+            born != Some(turn.moment.snapshot) && born == Some(self.0[*first].0.moment.snapshot)
+        });
+        let first = first.unwrap_or(this);
+        self.0.push((turn, first));
+        (this, first)
+    }
 }
 
 impl Group {
@@ -78,24 +88,17 @@ impl Group {
         Self { manifest, handler, component, args, metadata, lifecycle, turns }
     }
 
-    /// Takes in the next step of the group, whose instance was created at version `born`.
-    pub(super) fn take(&self, turn: Turn, born: Option<u64>) -> Born {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let this = turns.len();
-        turns.push(turn);
-        match born {
-            Some(born) if born != turn.moment.snapshot => {
-                let first = turns.binary_search_by_key(&born, |turn| turn.moment.snapshot);
-                first.map_or(Born::Unknown, |first| Born::Earlier { first, this })
-            }
-            _ => Born::Here,
-        }
+    /// Takes in the next step of the group, whose instance was created at version `born`. Returns the
+    /// number of its turn and that of the instance's first.
+    pub(super) fn take(&self, turn: Turn, born: Option<u64>) -> (usize, usize) {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner).take(turn, born)
     }
 
     /// The turns of these numbers.
     pub(super) fn turns(&self, numbers: std::ops::RangeInclusive<usize>) -> Vec<Turn> {
         let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.get(numbers).map(<[Turn]>::to_vec).unwrap_or_default()
+        let turns = turns.0.get(numbers).unwrap_or_default();
+        turns.iter().map(|(turn, _)| *turn).collect()
     }
 
     /// All that a step shows to its handler, but for the log.
@@ -123,6 +126,7 @@ impl Group {
             fetcher: None,
             lifecycle: self.lifecycle.clone(),
             cache: Some(Arc::clone(&shared.cache)),
+            keeper: None,
         }
     }
 }
@@ -158,7 +162,7 @@ pub(super) async fn work(
     match component {
         Some(component) if component.world() == World::Typed && !shared.options.cold => {
             let permit = Arc::clone(&shared.jobs).acquire_owned().await;
-            let warm = warm::Warm::new(shared, group, component, context);
+            let warm = warm::Warm::new(shared, group, component);
             let ended = tokio::task::spawn_blocking(move || warm.run(steps)).await;
             drop(permit);
             ended.map_err(|join| Error::Internal { reason: join.to_string() })?
@@ -176,5 +180,29 @@ async fn component(
     match &shared.options.with {
         Some(other) => Ok(Ok(Some(other.drawing_as(digest)))),
         None => Ok(shared.components.get(digest).await?.map(Some)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_one_instance_follow_one_another() {
+        let mut turns = Turns::default();
+        let mut take = |snapshot, born| {
+            let (clock, log_digest) = (Timestamp::from_millis(0), Digest::of(b""));
+            turns.take(Turn { n: 0, moment: Moment { snapshot, clock, log_digest } }, born)
+        };
+        assert_eq!(take(3, Some(3)), (0, 0));
+        assert_eq!(take(4, Some(3)), (1, 0));
+        assert_eq!(take(6, Some(3)), (2, 0));
+        assert_eq!(take(7, Some(7)), (3, 3));
+        assert_eq!(take(8, Some(7)), (4, 3));
+        // No instance was created there, or it was not kept until then.
+        assert_eq!(take(9, Some(8)), (5, 5));
+        assert_eq!(take(10, Some(3)), (6, 6));
+        assert_eq!(take(11, None), (7, 7));
+        assert_eq!(take(12, Some(11)), (8, 7));
     }
 }

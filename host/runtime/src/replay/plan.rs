@@ -3,7 +3,9 @@
 //! On the way it checks what workers then rely on: that the log which each step recorded is the
 //! beginning of the log that is replayed, and that the log goes on with the outputs of its version.
 
+use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use futures::TryStreamExt as _;
@@ -69,6 +71,13 @@ struct Key {
     lifecycle: bool,
 }
 
+impl Key {
+    fn of(record: StepRecord) -> Self {
+        let StepRecord { handler, component, args, metadata, lifecycle, .. } = record;
+        Self { handler, component, args, metadata, lifecycle }
+    }
+}
+
 /// Plans all steps of `lineage`; `workers` takes those who replay them.
 pub(super) async fn plan(
     shared: &Arc<Shared>,
@@ -94,16 +103,14 @@ pub(super) async fn plan(
             if let Some(verdict) = verdict(shared, &record, &recorded)? {
                 shared.tally.add(sequence, point, verdict);
             } else {
-                let moment = Moment {
-                    snapshot: record.snapshot,
-                    clock: record.clock,
-                    log_digest: record.log,
-                };
-                let (turn, born) = (Turn { n: record.n, moment }, record.born);
-                let queue = queue_of(shared, branch, record, &mut groups, workers).await?;
-                let born = queue.group.take(turn, born);
+                let (turn, born) = (turn(&record), record.born);
+                // Where the replay begins later than the session does.
+                let before = born.map_or(0..0, |born| born.saturating_add(1)..branch.first);
+                let key = Key::of(record);
+                let queue = queue_of(shared, branch, key, before, &mut groups, workers).await?;
+                let (this, first) = queue.group.take(turn, born);
                 let (created, last) = (recorded.created, recorded.last);
-                queue.push(Planned { sequence, point, created, last, turn, born });
+                queue.push(Planned { sequence, point, created, last, turn, this, first });
             }
             sequence += 1;
         }
@@ -149,40 +156,65 @@ fn verdict(
     })
 }
 
+/// What a step shows to its handler, but for what its group has in common.
+fn turn(record: &StepRecord) -> Turn {
+    let StepRecord { n, log, clock, snapshot, .. } = *record;
+    Turn { n, moment: Moment { snapshot, clock, log_digest: log } }
+}
+
 /// The way to the worker of a step's group; starts that worker if the step is the group's first.
 async fn queue_of<'a>(
     shared: &Arc<Shared>,
     branch: &Branch,
-    record: StepRecord,
+    key: Key,
+    before: Range<u64>,
     groups: &'a mut Groups,
     workers: &mut JoinSet<Result<(), Error>>,
 ) -> Result<&'a mut Queue, Error> {
-    let key = Key {
-        handler: record.handler,
-        component: record.component,
-        args: record.args,
-        metadata: record.metadata,
-        lifecycle: record.lifecycle,
+    Ok(match groups.entry(key) {
+        Slot::Occupied(slot) => slot.into_mut(),
+        Slot::Vacant(slot) => {
+            let group = Arc::new(group(shared, branch, slot.key()).await?);
+            take_before(shared, &group, slot.key(), before).await?;
+            let (worker, steps) = mpsc::unbounded_channel();
+            workers.spawn(group::work(Arc::clone(shared), Arc::clone(&group), steps));
+            slot.insert(Queue { group, worker, steps: Vec::new() })
+        }
+    })
+}
+
+async fn group(shared: &Shared, branch: &Branch, key: &Key) -> Result<Group, Error> {
+    let lifecycle = if key.lifecycle {
+        Some(Lifecycle::of(&shared.bucket, &branch.manifest).await?)
+    } else {
+        None
     };
-    if !groups.contains_key(&key) {
-        let lifecycle = if key.lifecycle {
-            Some(Lifecycle::of(&shared.bucket, &branch.manifest).await?)
-        } else {
-            None
-        };
-        let group = Arc::new(Group::new(
-            branch.manifest.clone(),
-            key.handler.clone(),
-            key.component,
-            key.args.clone(),
-            key.metadata.clone(),
-            lifecycle,
-        ));
-        let (worker, steps) = mpsc::unbounded_channel();
-        workers.spawn(group::work(Arc::clone(shared), Arc::clone(&group), steps));
-        return Ok(groups.entry(key).or_insert(Queue { group, worker, steps: Vec::new() }));
+    let (manifest, handler) = (branch.manifest.clone(), key.handler.clone());
+    let (args, metadata) = (key.args.clone(), key.metadata.clone());
+    Ok(Group::new(manifest, handler, key.component, args, metadata, lifecycle))
+}
+
+/// Takes in steps of a group that are not replayed, as they are before those that are: the instance
+/// that made the first of these may have made them as well.
+async fn take_before(
+    shared: &Arc<Shared>,
+    group: &Group,
+    key: &Key,
+    before: Range<u64>,
+) -> Result<(), Error> {
+    if before.is_empty() {
+        return Ok(());
     }
-    groups.get_mut(&key).ok_or_else(|| Error::Internal { reason: "a group is gone".to_owned() })
+    let range = before.start..=before.end - 1;
+    let mut versions = versions(shared, group.manifest.session, range);
+    while let Some(recorded) = versions.try_next().await? {
+        let Some(record) = StepRecord::of(&recorded)? else { continue };
+        let (turn, born) = (turn(&record), record.born);
+        if Key::of(record) == *key {
+            group.take(turn, born);
+        }
+    }
+    Ok(())
 }
 
 /// The log, as far as the steps so far have seen it.

@@ -95,6 +95,7 @@ async fn recorded(bucket: &Bucket, sandbox: &Sandbox, body: &str, steps: usize) 
         fetcher: None,
         lifecycle: None,
         cache: None,
+        keeper: None,
     };
     for _ in 0..steps {
         tip = step(&context, tip, None).await.unwrap().snapshot;

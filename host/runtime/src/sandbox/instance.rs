@@ -31,6 +31,8 @@ pub struct Instance {
     component: Component,
     session: SessionId,
     time_ms: u64,
+    /// Whether it has made no step yet: the time that its instantiation took is the first one's.
+    is_new: bool,
     store: Store<GuestState>,
     handler: TypedHandler,
 }
@@ -51,7 +53,8 @@ impl Component {
         store.set_epoch_deadline(watchdog::ticks(time_ms));
         let handler = program.instantiate(&mut store)?;
         drop(running);
-        Ok(Some(Instance { component: self.clone(), session, time_ms, store, handler }))
+        let component = self.clone();
+        Ok(Some(Instance { component, session, time_ms, is_new: true, store, handler }))
     }
 }
 
@@ -71,7 +74,9 @@ impl Instance {
         let seed = random::secure_seed(self.session, moment.log_digest, self.component.seed);
         self.store.data_mut().begin_step(moment, seed);
         let running = self.component.core.watchdog.watch();
-        self.store.set_epoch_deadline(watchdog::ticks(self.time_ms));
+        if !std::mem::take(&mut self.is_new) {
+            self.store.set_epoch_deadline(watchdog::ticks(self.time_ms));
+        }
         let outputs = typed::step(&self.handler, &mut self.store, lines)?;
         drop(running);
         Ok((self, outputs))

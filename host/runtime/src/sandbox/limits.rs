@@ -193,6 +193,15 @@ pub enum Exceeded {
     },
 }
 
+impl Exceeded {
+    /// Whether the limit is on what an instance holds, and not on what one step does: an instance
+    /// that was kept may meet it where a fresh one does not.
+    #[must_use]
+    pub fn is_on_instance(&self) -> bool {
+        matches!(self, Self::Memory { .. } | Self::Table { .. } | Self::Handles { .. })
+    }
+}
+
 /// A number of bytes in the largest unit that divides it.
 fn size<N: Copy + TryInto<u64>>(bytes: &N) -> String {
     let bytes: u64 = (*bytes).try_into().unwrap_or(u64::MAX);

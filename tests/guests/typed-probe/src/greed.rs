@@ -14,6 +14,10 @@ pub fn saw(state: &State) -> Option<Value> {
         "memory-leap" => {
             json!({"grew": core::arch::wasm32::memory_grow::<0>(65_535) != usize::MAX})
         }
+        "leak" => {
+            let bytes = usize::try_from(state.number("bytes", 1 << 20)).unwrap_or(usize::MAX);
+            json!({"leaked": black_box(vec![1_u8; bytes].leak()).len()})
+        }
         "stack" => json!({"depth": dive(0)}),
         "log-flood" => {
             let count = state.number("count", u64::MAX);

@@ -28,6 +28,9 @@ pub fn decide(state: &State) -> Option<Result<Decision, String>> {
     Some(match state.probe() {
         "spin-decide" => spin(),
         "trap" => core::arch::wasm32::unreachable(),
+        "trap-later" if state.decides >= state.number("decides", 3) => {
+            core::arch::wasm32::unreachable()
+        }
         "panic" => panic!("the probe panics"),
         "refuse" => Err("refused on purpose".to_owned()),
         "refuse-escapes" => Err(ESCAPES.to_owned()),

@@ -1,8 +1,8 @@
 //! Probes of the typed world; `tests/guests/README.md` says what each is to come to.
 //!
 //! The log's first event names the probe: `{"probe":"NAME", …}`, other fields are its arguments.
-//! What it saw is one output, `{"probe":"NAME","saw":…}`, with a pause after it. Uses the bindings
-//! themselves, not the SDK: what a guest may do is wider than what the SDK does.
+//! What it saw is one output, `{"probe":"NAME","saw":…}`, with a pause after it; with another step
+//! after it if the first event has `"again":true`. Uses the bindings themselves, not the SDK: what a guest may do is wider than what the SDK does.
 
 mod entropy;
 mod greed;
@@ -79,7 +79,9 @@ impl Guest for Probe {
                 .or_else(|| reads::saw(state))
                 .or_else(|| greed::saw(state))
                 .ok_or_else(|| format!("no such probe: {:?}", state.probe()))?;
-            Ok(told(&json!({"probe": state.probe(), "saw": saw})))
+            let told = told(&json!({"probe": state.probe(), "saw": saw}));
+            let again = state.arguments["again"] == true;
+            Ok(if again { Decision { next: Next::Continue, ..told } } else { told })
         })
     }
 }

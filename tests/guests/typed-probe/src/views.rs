@@ -20,6 +20,7 @@ pub fn saw(state: &State) -> Option<Value> {
         "entries" => state.entries.iter().map(entry).collect(),
         "session" => frame(),
         "decides" => json!(state.decides),
+        "trap-later" => json!(state.entries.len()),
         "nan" => nan(),
         _ => return None,
     })
