@@ -12,6 +12,7 @@ mod scale;
 mod start;
 mod step;
 mod support;
+mod warm;
 
 use std::path::PathBuf;
 
@@ -39,7 +40,7 @@ struct Cli {
     folder: PathBuf,
 
     /// Only these parts, by their letters
-    #[arg(long, default_value = "abcdefghij")]
+    #[arg(long, default_value = "abcdefghijk")]
     only: String,
 }
 
@@ -56,7 +57,7 @@ fn main() {
         large_component: cli.large_component.as_ref().map(absolute),
         folder: absolute(&cli.folder),
     };
-    let parts: [Part; 10] = [
+    let parts: [Part; 11] = [
         ('a', step::measure),
         ('b', growth::measure),
         ('c', fork::measure),
@@ -67,6 +68,7 @@ fn main() {
         ('h', scale::measure),
         ('i', replay::measure),
         ('j', bundle::measure),
+        ('k', warm::measure),
     ];
     println!("| part | what | ours | against | ratio | aim |");
     println!("|---|---|---|---|---|---|");
