@@ -1,0 +1,63 @@
+"""What componentize-py makes a component of.
+
+Importing this module is the build. Then memory is kept as it is, and every step starts from there:
+with `Run.run`.
+"""
+
+import componentize_py_types  # noqa: F401
+import gc
+import json
+import os
+import sys
+import weakref  # noqa: F401
+from importlib.machinery import PathFinder
+
+sys.dont_write_bytecode = True
+
+from pugmark_component import step  # noqa: E402
+
+step.prepare_streams()
+
+from pugmark_component.build import Build, report  # noqa: E402
+from wit_world import exports  # noqa: E402
+# componentize-py looks all of them up when this module is through, and then nothing is found.
+from wit_world.imports import log, objects, session, types  # noqa: E402, F401
+
+
+def _build():
+    with open("/0/build.json", encoding="utf-8") as file:
+        config = json.load(file)
+    build = None
+    try:
+        build = Build(config)
+        program = build.run()
+    except BaseException as error:
+        report(config, error, build)
+        raise SystemExit("the build ended; its report says why") from error
+    report(config, None, build)
+    return program
+
+
+def _forget_files():
+    """Leaves nothing that would look for a file in a step, where there are none."""
+    sys.path[:] = []
+    sys.path_importer_cache.clear()
+    sys.meta_path.remove(PathFinder)
+
+
+_program = _build()
+_forget_files()
+gc.collect()
+gc.freeze()
+
+
+class Run(exports.Run):
+    """The export `wasi:cli/run`."""
+
+    def run(self) -> None:
+        """Makes a step."""
+        step.begin(_program.path, session.get(), objects.read)
+        code = step.run(_program)
+        if code:
+            # No cleaning up: the instance ends with the step.
+            os._exit(code)
