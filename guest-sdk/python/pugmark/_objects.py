@@ -5,6 +5,7 @@ log is never looked at closely.
 """
 
 import json
+from binascii import a2b_base64
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Protocol
 
@@ -138,22 +139,41 @@ class _Decoding:
         return parse_json_bytes(self.body())
 
 
+# How the host's lines of entries begin, and how they end if they hold the body.
+_BEGINNING = '{"event":"push","position":'
+_END = '"}\n'
+_DATA = ',"data":"'
+_NAME = ',"name":"'
+_HASH = '"hash":"'
+_BEHIND_HASH = len(_HASH) + len("sha256:") + 64 + len('"')
+
+
 class RemoteObject(_Decoding):
     """An entry of the log."""
 
     def __init__(self, input_record: Input):
-        self._line: Dict[str, Any] = {
+        self._text = ""
+        self._fields: Optional[Dict[str, Any]] = {
             name: getattr(input_record, attribute) for name, attribute in _FIELDS.items()
         }
         self._body: Optional[bytes] = None
 
     @classmethod
-    def _of_line(cls, line: Dict[str, Any]) -> "RemoteObject":
-        """An object of a line of JSON, without an `Input` in between."""
+    def _of_line(cls, text: str) -> "RemoteObject":
+        """An object of a line of JSON. A line of the host's own is not looked into before it has to
+        be; others are checked at once."""
         made = cls.__new__(cls)
-        made._line = line
+        made._text = text
         made._body = None
+        untouched = text.startswith(_BEGINNING) and text.endswith(_END) and _HASH in text
+        made._fields = None if untouched else parse_json(text)
         return made
+
+    @property
+    def _line(self) -> Dict[str, Any]:
+        if self._fields is None:
+            self._fields = parse_json(self._text)
+        return self._fields
 
     @property
     def _input(self) -> Input:
@@ -163,8 +183,22 @@ class RemoteObject(_Decoding):
     def body(self) -> bytes:
         """The body, decompressed. Read once."""
         if self._body is None:
-            self._body = _bodies.read(self._line)
+            self._body = self._inline() or _bodies.read(self._line)
         return self._body
+
+    def _inline(self) -> Optional[bytes]:
+        """The body off the line's end, where it is written out and not compressed.
+
+        `data` is the last field. Base64 has no quotes, and a quote within another field's text has
+        a backslash before it, so what looks like the last field is it.
+        """
+        text = self._text
+        if self._fields is not None or '"content-encoding"' in text:
+            return None
+        at = text.rfind(_DATA)
+        if at < 0 or text.find('"', at + len(_DATA)) != len(text) - len(_END):
+            return None
+        return a2b_base64(text[at + len(_DATA) : -len(_END)])
 
     def content_type(self) -> str:
         """The media type; empty if none was given."""
@@ -176,11 +210,26 @@ class RemoteObject(_Decoding):
 
     def name(self) -> str:
         """The name; empty if none was given."""
+        if self._fields is None:
+            name = self._written_name()
+            if name is not None:
+                return name
         return self._line.get("name", "")
+
+    def _written_name(self) -> Optional[str]:
+        """The name off the line; None if it has to be looked for more closely. It stands behind the
+        hash, whose length is known; before them, nothing is free text."""
+        text = self._text
+        at = text.find(_HASH) + _BEHIND_HASH
+        if not text.startswith(_NAME, at):
+            return ""
+        at += len(_NAME)
+        name = text[at : text.find('"', at)]
+        return None if "\\" in name else name
 
     def event(self) -> str:
         """The kind of event: `push`, `wake`, `start` or `fork`."""
-        return self._line.get("event", "")
+        return "push" if self._fields is None else self._fields.get("event", "")
 
     def metadata(self) -> Dict[str, str]:
         """Names and values that the writer gave."""

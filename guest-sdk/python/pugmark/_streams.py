@@ -4,7 +4,7 @@ import json
 from binascii import b2a_base64
 from typing import Any, Dict, Iterator, Optional, TextIO
 
-from ._objects import Object, RemoteObject, parse_json
+from ._objects import Object, RemoteObject
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -25,10 +25,10 @@ class Reader:
             if line.isspace():
                 continue
             try:
-                fields = parse_json(line)
+                made = make(line)
             except json.JSONDecodeError as error:
                 raise RuntimeError(f"a line of the input is no JSON: {error}") from error
-            yield make(fields)
+            yield made
 
 
 class Writer:

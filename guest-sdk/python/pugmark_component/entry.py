@@ -14,11 +14,12 @@ from importlib.machinery import PathFinder
 
 sys.dont_write_bytecode = True
 
-from pugmark_component import step  # noqa: E402
+from pugmark_component import memory, step  # noqa: E402
 
 step.prepare_streams()
 
 from pugmark_component.build import Build, report  # noqa: E402
+from pugmark_component.rehearsal import rehearse  # noqa: E402
 from wit_world import exports  # noqa: E402
 # componentize-py looks all of them up when this module is through, and then nothing is found.
 from wit_world.imports import log, objects, session, types  # noqa: E402, F401
@@ -34,6 +35,7 @@ def _build():
     except BaseException as error:
         report(config, error, build)
         raise SystemExit("the build ended; its report says why") from error
+    rehearse()
     report(config, None, build)
     return program
 
@@ -49,6 +51,7 @@ _program = _build()
 _forget_files()
 gc.collect()
 gc.freeze()
+_fillers = memory.fill_holes()
 
 
 class Run(exports.Run):
