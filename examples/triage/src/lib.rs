@@ -116,7 +116,7 @@ pugmark_guest::export!(Triage);
 
 #[cfg(test)]
 mod tests {
-    use pugmark_guest::{Next, testing};
+    use pugmark_guest::testing::Session;
     use serde_json::{Value, json};
 
     use super::*;
@@ -130,25 +130,22 @@ mod tests {
         })
     }
 
-    /// Runs steps until one pauses; returns what they appended, and why it paused.
-    fn run(log: &mut Vec<Value>) -> (Vec<Value>, String) {
-        let mut appended = Vec::new();
-        loop {
-            let decision = testing::decide::<Triage>(log.iter().map(Output::json));
-            if let Next::Pause { reason } = decision.next() {
-                assert!(decision.outputs().is_empty());
-                return (appended, reason.clone());
-            }
-            let [output] = decision.outputs() else { panic!("one event a step: {decision:?}") };
-            let body: Value = serde_json::from_slice(output.body()).unwrap();
-            log.push(body.clone());
-            appended.push(body);
-        }
+    fn session(events: impl IntoIterator<Item = Value>) -> Session<Triage> {
+        Session::of(events.into_iter().map(|event| Output::json(&event)))
+    }
+
+    /// What was appended until the handler paused, one event a step; and why it paused.
+    fn run(session: &mut Session<Triage>) -> (Vec<Value>, String) {
+        let turn = session.run();
+        let (pause, steps) = turn.decisions().split_last().unwrap();
+        assert!(pause.outputs().is_empty());
+        assert!(steps.iter().all(|decision| decision.outputs().len() == 1));
+        (turn.json(), turn.reason().unwrap().to_owned())
     }
 
     #[test]
     fn labels_and_answers() {
-        let mut log = vec![opened(7, "Typo in the README", "It says teh.")];
+        let mut log = session([opened(7, "Typo in the README", "It says teh.")]);
         let (appended, reason) = run(&mut log);
         assert_eq!(
             appended,
@@ -161,11 +158,11 @@ mod tests {
 
     #[test]
     fn the_newest_first_and_each_issue_once() {
-        let mut log = vec![
+        let mut log = session([
             opened(1, "Crash on start", "Panics."),
             opened(2, "Typo", "Here."),
             opened(1, "Crash on start", "It panics at line 3."),
-        ];
+        ]);
         let (appended, _) = run(&mut log);
         let issues: Vec<&Value> = appended.iter().map(|answer| &answer["issue"]).collect();
         assert_eq!(issues, [1, 2]);
@@ -175,7 +172,7 @@ mod tests {
     fn a_payload_that_needs_no_answer_hides_none() {
         let mut labeled = opened(5, "Crash", "Boom");
         labeled["action"] = json!("labeled");
-        let (appended, _) = run(&mut vec![opened(5, "Crash", "Boom"), labeled]);
+        let (appended, _) = run(&mut session([opened(5, "Crash", "Boom"), labeled]));
         assert_eq!(appended[0]["labels"], json!(["bug"]));
     }
 
@@ -186,11 +183,11 @@ mod tests {
             (json!({"kind": "reject", "issue": 3}), Value::Null),
             (json!({"kind": "reply", "issue": 3, "text": "Hi!"}), json!("Hi!")),
         ] {
-            let mut log = vec![opened(3, "Hmm", "Something about colours.")];
+            let mut log = session([opened(3, "Hmm", "Something about colours.")]);
             let (drafts, reason) = run(&mut log);
             assert_eq!(drafts[0]["labels"], json!(["needs-human"]));
             assert_eq!(reason, "a human is needed for #3");
-            log.push(verdict);
+            log.push(Output::json(&verdict));
             let (answers, reason) = run(&mut log);
             assert_eq!(answers.len(), 1);
             assert_eq!(answers[0]["labels"], json!([]));
@@ -203,13 +200,13 @@ mod tests {
     fn skips_what_it_does_not_know() {
         let mut closed = opened(4, "Crash", "Boom");
         closed["action"] = json!("closed");
-        let mut log = vec![
+        let mut log = session([
             opened(4, "Crash", "Boom"),
             closed,
             json!({"kind": "approve", "issue": 99}),
             json!({"zen": "Keep it logically awesome.", "hook_id": 1}),
             json!(null),
-        ];
+        ]);
         assert_eq!(run(&mut log), (Vec::new(), "nothing to triage".to_owned()));
     }
 }
