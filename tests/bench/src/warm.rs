@@ -39,51 +39,56 @@ impl Watch for Clock {
     }
 }
 
+/// How a loop runs.
+#[derive(Clone, Copy)]
+struct Manner {
+    warm: bool,
+    fsync: bool,
+}
+
 pub fn measure(setup: &Setup) -> Vec<Row> {
-    let warm = steps(setup, true);
-    let cold = steps(setup, false);
+    let warm = steps(setup, Manner { warm: true, fsync: true });
+    let unsynced = steps(setup, Manner { warm: true, fsync: false });
+    let cold = steps(setup, Manner { warm: false, fsync: true });
     let mut rows = Vec::new();
     for (index, size) in SIZES.iter().enumerate().skip(1) {
         let what = format!("warm step at {size} events, against at 100 (median of {ROUNDS} means)");
         let aim = if *size == 100_000 { "≤ 1.3" } else { "flat" };
-        rows.push(Row::times(what, warm[index], warm[0], aim));
+        rows.push(Row::times(&what, warm[index], warm[0], aim));
+        let what = format!("{what}, without fsync");
+        rows.push(Row::times(what, unsynced[index], unsynced[0], aim));
     }
     for (index, size) in SIZES.iter().enumerate() {
-        rows.push(Row::times(
-            format!("step at {size} events, warm against cold"),
-            warm[index],
-            cold[index],
-            "quick",
-        ));
+        let what = format!("step at {size} events, cold against warm");
+        rows.push(Row::times(what, cold[index], warm[index], "grows with the fold"));
     }
     rows
 }
 
 /// What a step takes at each size.
-fn steps(setup: &Setup, warm: bool) -> Vec<Duration> {
-    let mut loops: Vec<Loop> = SIZES.iter().map(|&size| prepared(setup, size, warm)).collect();
+fn steps(setup: &Setup, manner: Manner) -> Vec<Duration> {
+    let mut loops: Vec<Loop> = SIZES.iter().map(|&size| prepared(setup, size, manner)).collect();
     for _ in 0..ROUNDS {
         for of_size in &mut loops {
-            of_size.go_on(warm);
+            of_size.go_on(if manner.warm { STEPS } else { COLD_STEPS });
         }
     }
     loops.into_iter().map(|of_size| median(of_size.times)).collect()
 }
 
-fn prepared(setup: &Setup, size: u64, warm: bool) -> Loop {
+fn prepared(setup: &Setup, size: u64, manner: Manner) -> Loop {
     let folder = tempfile::tempdir_in(&setup.folder).expect("a folder can be made");
     let filled = runtime().block_on(session_of(&bucket(folder.path(), false), size));
-    let bucket = bucket(folder.path(), true);
+    let bucket = bucket(folder.path(), manner.fsync);
     let context = runtime().block_on(counter(setup, bucket, &filled));
-    let context = Context { keeper: warm.then(Keeper::default), ..context };
+    let context = Context { keeper: manner.warm.then(Keeper::default), ..context };
     Loop { context, tip: Some(filled), _folder: folder, times: Vec::new() }
 }
 
 impl Loop {
     /// Measures some more steps.
-    fn go_on(&mut self, warm: bool) {
+    fn go_on(&mut self, steps: u64) {
         let Some(tip) = self.tip.take() else { return };
-        let steps = if warm { STEPS } else { COLD_STEPS };
         let mut clock = Clock::default();
         // The first one folds what there is: it is not counted.
         let options = Options { once: false, max_steps: Some(steps + 1) };
