@@ -1,5 +1,5 @@
-//! Puts the files that `pugmark new` writes into the binary: the folder `templates`, and the sources
-//! of the Rust SDK.
+//! Puts the files that `pugmark new` and `pugmark build` write into the binary: the folder
+//! `templates`, and the sources of the SDKs for Rust and Python.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,9 @@ use std::{env, fs, io};
 /// What of the SDK a handler needs.
 const SDK: [&str; 4] = ["Cargo.toml", "README.md", "src", "wit"];
 
+/// What of the Python SDK a component holds.
+const PYTHON_SDK: [&str; 2] = ["pugmark", "pugmark_component"];
+
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let sdk = here.join("../../guest-sdk/rust");
@@ -15,7 +18,11 @@ fn main() -> io::Result<()> {
     table(&mut text, "TEMPLATES", &here.join("templates"), &[""])?;
     table(&mut text, "SDK", &sdk, &SDK)?;
     let out = env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
-    fs::write(Path::new(&out).join("embedded.rs"), text)
+    fs::write(Path::new(&out).join("embedded.rs"), text)?;
+    let mut text = String::new();
+    table(&mut text, "SDK", &here.join("../../guest-sdk/python"), &PYTHON_SDK)?;
+    table(&mut text, "WIT", &here.join("../../wit"), &[""])?;
+    fs::write(Path::new(&out).join("embedded_python.rs"), text)
 }
 
 /// A table of the files below `root` by their paths there, in order.
@@ -42,7 +49,11 @@ fn walk(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         return Ok(());
     }
     for entry in fs::read_dir(path)? {
-        walk(&entry?.path(), files)?;
+        let entry = entry?;
+        // Python leaves these behind where the sources are tested.
+        if entry.file_name() != "__pycache__" {
+            walk(&entry.path(), files)?;
+        }
     }
     Ok(())
 }

@@ -66,10 +66,7 @@ class Build:
     def __init__(self, config: Dict):
         self.config = config
         self.notes: List[str] = []
-        self.local = {root["label"]: root for root in config["roots"] if root["label"] == ""}
         self.bundle = Bundle([Root(**root) for root in config["roots"]])
-        # Modules beside the script that are to be imported in each step, and why.
-        self.deferred: Dict[str, str] = {}
 
     def run(self) -> Program:
         """Makes all ready for `step.run`."""
@@ -109,16 +106,12 @@ class Build:
     def _import_later_ones(self, name: str) -> None:
         """Imports what functions of a module beside the script import."""
         module = self.bundle.modules[name]
-        if module.packed is None or name not in sys.modules or not self._is_local(module.path):
+        if not module.local or module.packed is None or name not in sys.modules:
             return
         package = name if module.is_package else name.rpartition(".")[0]
         for wanted in imports_of(ast.parse(module.source()), package):
             wanted.needed = False
             self._import(wanted, module.path)
-
-    def _is_local(self, path: str) -> bool:
-        labels = [root.label for root in self.bundle.roots if root.label]
-        return not path.startswith(tuple(labels))
 
     def _defer(self, before: set, wanted: Import, reason: str) -> None:
         """Forgets what an import has begun, so that a step begins it anew."""

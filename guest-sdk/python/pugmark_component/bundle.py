@@ -35,10 +35,12 @@ class Root:
 
     # Where it is.
     folder: str
-    # What paths in tracebacks begin with; empty for those beside the script.
+    # What paths in tracebacks begin with.
     label: str
     # Whether all of it is held, or only the packages that something was imported from.
     whole: bool
+    # Whether it is the script's own.
+    local: bool
 
     def shown(self, path: str) -> str:
         """A file of this folder, as tracebacks show it."""
@@ -52,6 +54,8 @@ class Module:
     path: str
     is_package: bool
     packed: Optional[bytes]
+    # Whether it stands beside the script.
+    local: bool
 
     def source(self) -> str:
         """Its text; the encoding that it declares counts."""
@@ -98,7 +102,7 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
                 self.natives[name] = root.shown(native)
                 return None
             if os.path.isdir(whole) and _has_modules(whole):
-                module = Module(root.shown(f"{whole}/__init__.py"), True, None)
+                module = Module(root.shown(f"{whole}/__init__.py"), True, None, root.local)
                 self.modules[name] = module
                 return module
         return None
@@ -106,7 +110,7 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def _hold(self, name: str, root: Root, path: str, is_package: bool) -> Module:
         with open(path, "rb") as file:
             packed = zlib.compress(file.read(), 9)
-        module = Module(root.shown(path), is_package, packed)
+        module = Module(root.shown(path), is_package, packed, root.local)
         self.modules[name] = module
         return module
 

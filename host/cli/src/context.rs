@@ -88,6 +88,14 @@ pub fn cache_dir() -> Result<PathBuf, Error> {
     xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("pugmark/components"))
 }
 
+/// Where tools are installed that building needs.
+///
+/// # Errors
+/// If neither `XDG_CACHE_HOME` nor `HOME` says where.
+pub fn tools_dir() -> Result<PathBuf, Error> {
+    xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("pugmark/tools"))
+}
+
 /// Where it is kept which stores honour put-if-absent.
 ///
 /// # Errors

@@ -1,3 +1,4 @@
+mod python;
 mod rust;
 mod source;
 mod tool;
@@ -40,6 +41,9 @@ pub struct Build {
 
     #[command(flatten)]
     rust: rust::Options,
+
+    #[command(flatten)]
+    python: python::Options,
 }
 
 /// A component that was built, as a JSON document.
@@ -89,7 +93,8 @@ impl Build {
                     fs::read(&source.path).map_err(|error| file("read", &source.path, error))?;
                 Ok(Built { name: source.stem(), bytes })
             }
-            language @ (Language::Python | Language::JavaScript) => Err(Error::Build {
+            Language::Python => python::build(source, &self.python),
+            language @ Language::JavaScript => Err(Error::Build {
                 path: source.path.display().to_string(),
                 reason: format!("this version builds no components from {}", language.name()),
                 hint: None,
