@@ -2,10 +2,11 @@
 # Makes ready what building, tests and demo need; what is there already stays as it is.
 #
 #   tests/setup.sh               everything
-#   tests/setup.sh PART…         some of it: system, python, webhooks, guests, build
+#   tests/setup.sh PART…         some of it: system, python, componentize, webhooks, guests, build
 #
 # system    a C linker and Python's venv, from Debian's packages, where they are missing
 # python    target/venv with tests/e2e/requirements.txt, from PyPI
+# componentize  target/venv-componentize: componentize-py, from PyPI, which makes components of Python
 # webhooks  target/webhooks: real webhook payloads, from an npm package
 # guests    target/guests/out: the components of examples and tests (tests/build-guests.sh)
 # build     target/debug: pugmark and the examples
@@ -17,6 +18,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-python3}
 venv=target/venv
+componentize=target/venv-componentize
+componentize_version=0.25.0
 webhooks=@octokit/webhooks-examples@7.6.1
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -69,13 +72,20 @@ setup_webhooks() {
 
 setup_guests() { tests/build-guests.sh; }
 
+setup_componentize() {
+    [[ $("$componentize/bin/componentize-py" --version 2>/dev/null) == *" $componentize_version" ]] && return
+    say "making $componentize"
+    rm -rf "$componentize"
+    "$python" -m venv "$componentize"
+    "$componentize/bin/pip" install --quiet --disable-pip-version-check "componentize-py==$componentize_version"
+}
+
 setup_large() {
-    local file=target/bench/large.wasm componentize=target/venv-componentize
+    local file=target/bench/large.wasm
     [[ $file -nt tests/bench/large.py ]] && return
+    setup_componentize
     say "making $file with componentize-py"
     mkdir -p target/bench
-    "$python" -m venv "$componentize"
-    "$componentize/bin/pip" install --quiet --disable-pip-version-check componentize-py==0.25.0
     "$componentize/bin/componentize-py" -d wit -w handler componentize -p tests/bench large -o "$file"
 }
 
@@ -85,7 +95,7 @@ setup_build() {
 }
 
 parts=("$@")
-[[ $# == 0 ]] && parts=(system python webhooks guests build)
+[[ $# == 0 ]] && parts=(system python componentize webhooks guests build)
 for part in "${parts[@]}"; do
     declare -F "setup_$part" >/dev/null || fail "there is no part \`$part\`; see the head of $0"
     "setup_$part"

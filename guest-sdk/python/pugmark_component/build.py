@@ -50,7 +50,7 @@ class Program:
             self.tree = ast.parse(source, path)
             self.code = compile(source, path, "exec", dont_inherit=True)
         except SyntaxError as error:
-            raise Refused("".join(traceback.format_exception_only(error)).strip()) from error
+            raise Refused(f"{path}, line {error.lineno}: {error.msg}") from error
         lines = importlib.util.decode_source(source).splitlines(keepends=True)
         # Without a time of change, it is never looked for on disk.
         linecache.cache[path] = (len(source), None, lines, path)

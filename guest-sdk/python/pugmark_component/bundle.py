@@ -124,6 +124,10 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         """Runs a module's code."""
         if self.modules[module.__name__].packed is not None:
             exec(self.get_code(module.__name__), module.__dict__)
+        if module.__name__ == "asyncio":
+            from . import loop
+
+            loop.install()
 
     def get_code(self, fullname):
         """Compiles a module; errors and tracebacks name its path."""

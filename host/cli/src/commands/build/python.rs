@@ -24,6 +24,7 @@ mod toolchain;
 
 /// What holds for Python only.
 #[derive(Args)]
+#[group(skip)]
 pub struct Options {
     /// Python: include the packages that this file names, as `pip install -r` takes them
     #[arg(long, value_name = "FILE", conflicts_with = "venv")]
