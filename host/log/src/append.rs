@@ -72,7 +72,7 @@ pub(crate) struct Next {
     nodes: Vec<NewNode>,
     pub(crate) last: LastStep,
     step: Option<Box<RawValue>>,
-    trace: Option<Box<RawValue>>,
+    pub(crate) trace: Option<Box<RawValue>>,
 }
 
 impl Bucket {
@@ -129,13 +129,20 @@ impl Bucket {
     /// output cannot go where it should; [`Error::OutboxUndelivered`] if the step began before the
     /// last one's outbox was delivered; otherwise as [`Bucket::push`].
     pub async fn commit_step(&self, step: &Step) -> Result<Snapshot, Error> {
+        self.commit_step_on(step, step.basis.clone()).await
+    }
+
+    /// Commits a step whose session is known to have had `tip` since the step began.
+    ///
+    /// # Errors
+    /// As [`Bucket::commit_step`].
+    pub async fn commit_step_on(&self, step: &Step, mut tip: Snapshot) -> Result<Snapshot, Error> {
         let session = step.basis.session;
         if !step.basis.last.outbox.is_empty() {
             return Err(Error::OutboxUndelivered { session, version: step.basis.version });
         }
         let outbox = self.address(session, &step.outbox).await?;
         let outputs = self.store_drafts(&step.outputs).await?;
-        let mut tip = step.basis.clone();
         for _ in 0..ATTEMPTS {
             if tip.last.version != step.basis.last.version {
                 return Err(Error::Superseded { session, version: tip.last.version });

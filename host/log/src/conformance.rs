@@ -15,6 +15,7 @@ mod once;
 mod outbox;
 mod remove;
 mod sessions;
+mod trace;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -72,7 +73,8 @@ pub async fn run(bucket: &Bucket) -> Result<(), Failure> {
     difference::check(&suite).await?;
     once::check(&suite).await?;
     outbox::check(&suite).await?;
-    handlers::check(&suite).await
+    handlers::check(&suite).await?;
+    trace::check(&suite).await
 }
 
 /// What the parts of the suite share.

@@ -67,6 +67,10 @@ pub enum Error {
     Superseded { session: SessionId, version: u64 },
     #[error("version {version} of session {session} has outputs that are to be delivered first")]
     OutboxUndelivered { session: SessionId, version: u64 },
+    #[error(
+        "another run of this step has recorded what it got from outside (version {version} of session {session}): this one ends"
+    )]
+    TraceTaken { session: SessionId, version: u64 },
     #[error("session {session} exists already")]
     SessionExists { session: SessionId },
     #[error(
@@ -131,6 +135,7 @@ impl Error {
             | Self::HandlerNotFound { .. } => Kind::NotFound,
             Self::Corrupt { .. } => Kind::Corrupt,
             Self::Superseded { .. }
+            | Self::TraceTaken { .. }
             | Self::OutboxUndelivered { .. }
             | Self::SessionExists { .. }
             | Self::Contended { .. } => Kind::Conflict,

@@ -43,6 +43,7 @@ mod snapshot;
 mod timestamp;
 mod tip;
 mod tombstone;
+mod trace;
 mod vector;
 mod verify;
 

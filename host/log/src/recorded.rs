@@ -5,7 +5,6 @@
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::bucket::Bucket;
@@ -39,8 +38,8 @@ pub struct Recorded {
     pub last: LastStep,
     /// What the handler that made this version could see; `None` if no handler did.
     pub step: Option<Box<RawValue>>,
-    /// Whether a step that is under way has recorded effects in it.
-    pub has_trace: bool,
+    /// What a step that is under way has got from outside the session.
+    pub trace: Option<Box<RawValue>>,
 }
 
 /// The persisted form as far as it is read.
@@ -59,7 +58,7 @@ struct Record<'a> {
     #[serde(default)]
     step: Option<Box<RawValue>>,
     #[serde(default)]
-    trace: Option<IgnoredAny>,
+    trace: Option<Box<RawValue>>,
 }
 
 /// The log as far as it is read.
@@ -86,7 +85,7 @@ impl Recorded {
             objects: record.objects.iter().map(object).collect(),
             last: LastStep::from_record(bytes, record.last).ok()?,
             step: record.step,
-            has_trace: record.trace.is_some(),
+            trace: record.trace,
         })
     }
 }

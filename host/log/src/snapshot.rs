@@ -30,6 +30,9 @@ impl Format {
     pub(crate) const PLAIN: Self = Self { read: 1, write: 1 };
     /// Of a snapshot with an outbox, which a writer that does not know of it would drop.
     const OUTBOX: Self = Self { read: 1, write: 2 };
+    /// Of a snapshot with a trace, which a writer that does not know of it would let a step start
+    /// over that has got something from outside already.
+    const TRACE: Self = Self { read: 1, write: 3 };
     /// Of what is left of a removed session.
     pub(crate) const REMOVED: Self = Self { read: 2, write: 2 };
 }
@@ -37,7 +40,7 @@ impl Format {
 /// The newest format that this program can read.
 const READS: u32 = 2;
 /// The newest format that this program can write.
-const WRITES: u32 = 2;
+const WRITES: u32 = 3;
 
 /// Parses a document of ours, telling a newer format from damage whatever else it changed.
 pub(crate) fn parse_readable<'a, T: Deserialize<'a>>(
@@ -109,7 +112,7 @@ pub struct Snapshot {
     pub last: LastStep,
     /// What the handler that made this version could see; written by the runtime.
     pub step: Option<Box<RawValue>>,
-    /// What a step that is under way has recorded of its effects.
+    /// What a step that is under way has got from outside the session; written by the runtime.
     pub trace: Option<Box<RawValue>>,
 }
 
@@ -180,8 +183,11 @@ impl Snapshot {
 
     /// The persisted bytes: one line of JSON with its line break. Sets the digest.
     pub(crate) fn seal(&mut self) -> Result<Bytes, Error> {
-        let plain = self.last.outbox.is_empty();
-        self.format = if plain { Format::PLAIN } else { Format::OUTBOX };
+        self.format = match (&self.trace, self.last.outbox.is_empty()) {
+            (Some(_), _) => Format::TRACE,
+            (None, false) => Format::OUTBOX,
+            (None, true) => Format::PLAIN,
+        };
         let mut line = Line::default();
         line.field("format", &self.format)?;
         line.field("session", &self.session)?;

@@ -336,11 +336,11 @@ fn a_newer_format_is_told_from_damage() {
 fn what_newer_writers_wrote_is_read_and_not_extended() {
     let history = old_bucket();
     let (bucket, root) = (&history.bucket, history.root);
-    edit_tip(&history, "\"write\":1", "\"write\":3");
+    edit_tip(&history, "\"write\":1", "\"write\":4");
     block_on(async {
         let tip = bucket.tip(&root, None).await.unwrap();
         let refused = |result: Result<Snapshot, Error>| match result {
-            Err(Error::NewerWriter { session, found: 3, supported: 2 }) => {
+            Err(Error::NewerWriter { session, found: 4, supported: 3 }) => {
                 assert_eq!(session, root);
             }
             other => panic!("{other:?}"),

@@ -13,6 +13,7 @@ use crate::layout;
 use crate::manifest::Manifest;
 use crate::session_id::SessionId;
 use crate::snapshot::Snapshot;
+use crate::trace::answers_in;
 use crate::verify::chain::Broken;
 use crate::verify::content::Content;
 
@@ -35,7 +36,7 @@ pub struct Chain {
 ///
 /// - versions are contiguous, each names the digest of the bytes of the one before, no nonce occurs
 ///   twice, and `created` never goes back;
-/// - a push, a wake, a step or the clearing of an outbox made each of them: the log is what the
+/// - a push, a wake, a step, the clearing of an outbox or a trace made each of them: the log is what the
 ///   version before says, with its `objects` appended, or, for a step, put behind what the step saw;
 /// - a step saw all that the step before it saw and added, and waited for its outbox; kinds are what
 ///   the chain says;
@@ -66,6 +67,11 @@ pub async fn verify_chain(bucket: &Bucket, session: &SessionId) -> Result<Chain,
         flaws.extend(content.check_entries(&snapshot.objects).await?);
         for item in &snapshot.last.outbox {
             flaws.extend(content.check_entries(std::slice::from_ref(&item.entry)).await?);
+        }
+        for record in [&snapshot.step, &snapshot.trace].into_iter().flatten() {
+            for (hash, size) in answers_in(record) {
+                flaws.extend(content.check_object(hash, size).await?);
+            }
         }
         if let Some(flaw) = flaws.first() {
             holds("what is named is there", false, || format!("{}: {}", flaw.key, flaw.problem))?;

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::last_step::{Ended, LastStep};
 use crate::manifest::Manifest;
 use crate::snapshot::{Snapshot, SnapshotKind, State};
+use crate::trace::is_same;
 use crate::vector::Vector;
 
 /// What a version does not keep of the rules.
@@ -57,6 +58,7 @@ impl Bucket {
             "it does not name the digest of the version before it",
         );
         broken.unless(next.created >= before.created, "it is older than the version before it");
+        check_trace(&mut broken, before, next);
         if next.last.version == next.version {
             self.check_step(&mut broken, before, next).await?;
         } else {
@@ -104,6 +106,17 @@ impl Bucket {
     }
 }
 
+fn check_trace(broken: &mut Broken, before: &Snapshot, next: &Snapshot) {
+    if next.last.version == next.version {
+        broken.unless(next.trace.is_none(), "its step is done and has a trace");
+    } else if !is_same(before.trace.as_deref(), next.trace.as_deref()) {
+        broken.unless(
+            next.objects.is_empty() && next.last.outbox.is_empty() && before.last.outbox.is_empty(),
+            "it changes a trace and something else as well",
+        );
+    }
+}
+
 fn check_push(broken: &mut Broken, before: &Snapshot, next: &Snapshot) {
     let cleared = next.last.outbox.is_empty() && !before.last.outbox.is_empty();
     let expected = if cleared {
@@ -117,7 +130,8 @@ fn check_push(broken: &mut Broken, before: &Snapshot, next: &Snapshot) {
         "it clears an outbox and appends something as well",
     );
     let due = before.state() == State::Due;
-    let kind = if due { SnapshotKind::Provisional } else { SnapshotKind::Checkpoint };
+    let traces = !is_same(before.trace.as_deref(), next.trace.as_deref());
+    let kind = if due || traces { SnapshotKind::Provisional } else { SnapshotKind::Checkpoint };
     broken.unless(next.kind == kind, "its kind does not follow from the state before it");
     if next.objects.iter().any(|entry| entry.event() == Event::Wake) {
         let asleep = matches!(before.state(), State::Sleeping { until } if until <= next.created);

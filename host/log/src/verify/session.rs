@@ -17,6 +17,7 @@ use crate::manifest::Manifest;
 use crate::session_id::SessionId;
 use crate::snapshot::Snapshot;
 use crate::tombstone::Tombstone;
+use crate::trace::answers_in;
 
 /// How many snapshots are read ahead.
 const AHEAD: usize = 4;
@@ -210,6 +211,11 @@ impl Bucket {
         let record = snapshot.step.as_ref().map(|step| serde_json::from_str(step.get()));
         if let Some(Ok(StepRecord { component: Some(component) })) = record {
             flaws.extend(content.check_object(component, None).await?);
+        }
+        for record in [&snapshot.step, &snapshot.trace].into_iter().flatten() {
+            for (hash, size) in answers_in(record) {
+                flaws.extend(content.check_object(hash, size).await?);
+            }
         }
         for flaw in flaws {
             findings.add(Damage::Lost, version, flaw);

@@ -11,6 +11,7 @@ use pugmark_log::{
 };
 use serde_json::value::RawValue;
 
+use crate::effects::Attempt;
 use crate::world::{Actor, GRACE_MS, Intent, Outcome, Pending, StepIntent, World, mark};
 
 /// Makes the pushes that are left, then counts itself out.
@@ -201,13 +202,18 @@ async fn deliver(actor: &Actor, tip: Snapshot) {
     }
 }
 
-/// Reads the log, decides, and commits, taking its time in between.
-async fn step(actor: &Actor, basis: Snapshot) {
+/// Reads the log, gets something from outside, decides, and commits, taking its time in between.
+async fn step(actor: &Actor, tip: Snapshot) {
     let world = &actor.world;
+    let Some(mut attempt) = Attempt::begin(actor, tip).await else { return };
+    let basis = attempt.basis.clone();
     let log = actor.bucket.entries(&basis.log, 0..basis.log.count(), None);
     let Some(input) = tolerate(log.try_collect::<Vec<Entry>>().await) else { return };
     if world.below(2) == 0 {
         actor.sleep(world.below(40)).await;
+    }
+    if !attempt.get_effects(actor).await {
+        return;
     }
     let spent = world.steps.fetch_add(1, Ordering::Relaxed) >= world.plan.steps;
     let outputs = world.drafts(if spent { 0 } else { world.below(4) });
@@ -226,10 +232,10 @@ async fn step(actor: &Actor, basis: Snapshot) {
         attempts: 0,
     };
     let append = world.begin(Intent::Step(intent), &outputs);
-    let record = RawValue::from_string(format!("{{\"append\":{append}}}")).unwrap();
+    let record = RawValue::from_string(attempt.record(append)).unwrap();
     let step = Step { basis, outputs, outbox, end, record: Some(record) };
     let before = actor.weather.versions_tried();
-    let result = actor.bucket.commit_step(&step).await;
+    let result = actor.bucket.commit_step_on(&step, attempt.known).await;
     let attempts = actor.weather.versions_tried() - before;
     if let Intent::Step(intent) = &mut world.history.lock().unwrap()[append].intent {
         intent.attempts = attempts;
@@ -263,7 +269,7 @@ pub async fn reader(world: Arc<World>) {
 }
 
 /// What was read, unless a fault kept it from being read, or its session was removed.
-fn tolerate<T>(result: Result<T, Error>) -> Option<T> {
+pub fn tolerate<T>(result: Result<T, Error>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(Error::Store { .. } | Error::SessionRemoved { .. }) => None,

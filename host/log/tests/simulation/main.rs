@@ -7,6 +7,7 @@
 
 mod actors;
 mod checks;
+mod effects;
 mod executor;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "the simulation has an environment of its own")]
@@ -178,6 +179,7 @@ fn steps_are_committed_while_others_push() {
             collects: Vec::new(),
             sends: 100,
             ids: 100,
+            effects: 300,
             readers: 0,
             sessions: 1,
             prefilled: 20,

@@ -41,6 +41,8 @@ pub struct Plan {
     pub collects: Vec<u32>,
     /// Of a thousand steps, this many send something elsewhere.
     pub sends: u32,
+    /// Of a thousand steps, this many get something from outside.
+    pub effects: u32,
     /// Of a thousand pushes, this many have an id.
     pub ids: u32,
     pub readers: u64,
@@ -79,6 +81,7 @@ impl Plan {
             collects: Vec::new(),
             sends: [0, 200, 600][usize::try_from(dice.below(3)).unwrap()],
             ids: [0, 500][usize::try_from(dice.below(2)).unwrap()],
+            effects: [0, 300, 700][usize::try_from(dice.below(3)).unwrap()],
             readers: dice.below(2),
             sessions: 1 + dice.below(2),
             prefilled,
@@ -104,6 +107,7 @@ impl Plan {
             collects: vec![2],
             sends: 0,
             ids: 0,
+            effects: 300,
             readers: 0,
             sessions: 1,
             prefilled: if forks > 0 { 33 } else { 0 },
@@ -212,6 +216,18 @@ fn mark_of_draft(draft: &Draft) -> Digest {
     mark(&draft.build().unwrap())
 }
 
+/// Something that a runner got from outside for a step, in the order they were got.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    pub session: SessionId,
+    /// Which of the handlers runs, and the version that its attempt began on.
+    pub attempt: (u64, u64),
+    /// Its place among those of the attempt.
+    pub index: usize,
+    /// The version that the runner knew then.
+    pub known: u64,
+}
+
 /// A push with an id that is repeated until it is acknowledged.
 #[derive(Clone)]
 pub struct Pending {
@@ -225,6 +241,7 @@ pub struct World {
     pub clock: Arc<Clock>,
     pub plan: Plan,
     pub history: Mutex<Vec<Append>>,
+    pub effects: Mutex<Vec<Effect>>,
     /// What is left to do to each pusher, forker, remover and collector.
     pub left: Vec<AtomicU32>,
     /// The push that each pusher is repeating.
@@ -254,6 +271,7 @@ impl World {
             clock,
             pending: Mutex::new(vec![None; plan.pushes.len()]),
             history: Mutex::default(),
+            effects: Mutex::default(),
             open: AtomicUsize::new(left.len()),
             left,
             steps: AtomicU32::new(0),
