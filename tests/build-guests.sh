@@ -82,7 +82,9 @@ wasi=wasm32-wasip1
 
 guest triage "$root" triage lib $bare
 guest counter "$root" counter lib $bare
+guest chat "$root" chat lib $bare
 guest typed-probe "$guests" typed-probe lib $bare
+guest http-probe "$guests" http-probe lib $bare
 # Declares a maximum of 64 pages: growth beyond it is refused by the module's own word.
 guest typed-probe-max "$guests" typed-probe lib $bare -Clink-arg=--max-memory=4194304
 

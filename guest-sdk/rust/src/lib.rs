@@ -7,6 +7,8 @@ mod decision;
 mod error;
 mod event;
 mod handler;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod log;
 mod output;
 mod session;

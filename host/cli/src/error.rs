@@ -215,7 +215,7 @@ fn hint_of_log(error: &pugmark_log::Error) -> Option<&'static str> {
         Error::RefNotFound { .. } => "`pugmark refs` lists the names",
         Error::HandlerNotFound { .. } => "`pugmark handlers` lists them",
         Error::Unknown { .. } => "look at `pugmark log -A` before you do it again",
-        Error::Superseded { .. } => {
+        Error::Superseded { .. } | Error::TraceTaken { .. } => {
             "another `pugmark run` is on this session; let one of them go on"
         }
         Error::Contended { .. } => "nothing was written; try again",

@@ -16,6 +16,8 @@ pub enum Error {
     ObjectTooLarge { hash: pugmark_log::Digest, size: u64, limit: u64 },
     #[error("cannot fetch `{uri}`")]
     Fetch { uri: String, source: pugmark_log::object_store::Error },
+    #[error("the recorded answer to request {number} cannot be understood")]
+    UnreadableEffect { number: usize },
     #[error("a host task ended unexpectedly: {reason}")]
     Internal { reason: String },
 }

@@ -7,36 +7,39 @@ use pugmark_log::{Digest, Snapshot};
 use tokio::runtime::Handle;
 
 use crate::call::StepHead;
+use crate::effects::Answers;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::failure::InvokeError;
 use crate::guest_io::{BlockingLines, BlockingObjects};
 use crate::handler::{Frame, Output};
 use crate::process;
-use crate::sandbox::{Component, StepSetup, World};
+use crate::sandbox::{Component, Outside, StepSetup, World};
 use crate::served::Served;
 use crate::step::{Context, Handler};
 use crate::step_log::StepLog;
 use crate::trace::Span;
 
-/// What the handler answers to the log of `tip`.
+/// What the handler answers to the log of `tip`. One in the sandbox is answered by `answers`.
 pub(crate) async fn invoke(
     context: &Context,
     frame: &Frame,
     tip: &Snapshot,
     span: Option<&Span>,
+    answers: &Answers<'_>,
 ) -> Result<Vec<Output>, InvokeError> {
     if let (Handler::Component { component, .. }, Some(keeper)) =
         (&context.handler, &context.keeper)
         && component.world() == World::Typed
     {
-        return keeper.step(context, component, frame, tip).await;
+        return keeper.step(context, component, frame, tip, answers).await;
     }
     let (bucket, cache) = (context.bucket.clone(), context.cache.clone());
     let log = StepLog::new(bucket, tip, cache, context.lifecycle.clone());
     match &context.handler {
         Handler::Component { component, .. } => {
-            in_the_sandbox(context, component, frame, tip.log.root(), log).await
+            let outside = (answers.outside)();
+            in_the_sandbox(context, component, frame, tip.log.root(), log, outside).await
         }
         _ => outside_the_sandbox(context, frame, tip, span, log).await,
     }
@@ -78,6 +81,7 @@ async fn in_the_sandbox(
     frame: &Frame,
     log_digest: Digest,
     log: Arc<StepLog>,
+    outside: Option<Box<dyn Outside>>,
 ) -> Result<Vec<Output>, InvokeError> {
     let handle = Handle::current();
     let mut lines = BlockingLines::new(&log, handle.clone());
@@ -88,6 +92,7 @@ async fn in_the_sandbox(
         objects: Arc::new(BlockingObjects::new(log, handle, limit)),
         limits: context.limits.clone(),
         diagnostics: Arc::clone(&context.diagnostics),
+        outside,
     };
     let component = component.clone();
     let stepped = tokio::task::spawn_blocking(move || component.step(setup, &mut lines)).await;

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pugmark_log::{Digest, SessionId, Snapshot};
 use tokio::runtime::Handle;
 
+use crate::effects::Answers;
 use crate::error::Error;
 use crate::failure::InvokeError;
 use crate::guest_io::{BlockingLines, BlockingObjects};
 use crate::handler::{Frame, Output};
 use crate::lines::Cursor;
-use crate::sandbox::{Component, Failure, Instance, Moment, StepError, StepSetup};
+use crate::sandbox::{Component, Failure, Instance, Moment, Outside, StepError, StepSetup};
 use crate::step::Context;
 use crate::step_log::StepLog;
 
@@ -62,18 +63,22 @@ impl Keeper {
         component: &Component,
         frame: &Frame,
         tip: &Snapshot,
+        answers: &Answers<'_>,
     ) -> Result<Vec<Output>, InvokeError> {
         let moment =
             Moment { snapshot: frame.snapshot, clock: frame.clock, log_digest: tip.log.root() };
-        let stepped = match self.take(context, component, tip).await? {
-            Some(kept) => match go_on(kept, tip, moment).await? {
+        let held = self.take(context, component, tip).await?.filter(|_| !answers.is_resumed);
+        let outside = (answers.outside)();
+        let stepped = match held {
+            Some(kept) => match go_on(kept, tip, moment, outside).await? {
                 // What piles up in an instance is no reason to fail where a fresh one would not.
                 Err(StepError::Failure(Failure::Exceeded(limit))) if limit.is_on_instance() => {
-                    begin(context, component, frame, tip, moment).await?
+                    let outside = (answers.outside)();
+                    begin(context, component, frame, tip, moment, outside).await?
                 }
                 stepped => stepped,
             },
-            None => begin(context, component, frame, tip, moment).await?,
+            None => begin(context, component, frame, tip, moment, outside).await?,
         };
         let (kept, outputs) = stepped?;
         *self.lock() = Some(Held { kept, checkpoint: None });
@@ -104,7 +109,7 @@ impl Keeper {
         let Some(Held { kept, checkpoint: Some(checkpoint) }) = held else { return Ok(None) };
         let goes_on = kept.session == tip.session
             && kept.component == component.digest()
-            // No other step came between; nor is this one a second attempt, whose first had effects.
+            // No other step came between.
             && checkpoint.version == tip.last.version
             && tip.trace.is_none()
             && !kept.cursor.is_stale();
@@ -134,6 +139,7 @@ async fn begin(
     frame: &Frame,
     tip: &Snapshot,
     moment: Moment,
+    outside: Option<Box<dyn Outside>>,
 ) -> Result<Stepped, Error> {
     let handle = Handle::current();
     let (bucket, cache) = (context.bucket.clone(), context.cache.clone());
@@ -146,6 +152,7 @@ async fn begin(
         objects: Arc::clone(&objects) as _,
         limits: context.limits.clone(),
         diagnostics: Arc::clone(&context.diagnostics),
+        outside: None,
     };
     let (component, session, seen) = (component.clone(), tip.session, tip.log.count());
     on_a_thread(move || {
@@ -164,16 +171,21 @@ async fn begin(
             log,
             objects,
         });
-        kept.step(seen, moment, handle)
+        kept.step(seen, moment, outside, handle)
     })
     .await
 }
 
 /// Has an instance that was kept make another step.
-async fn go_on(kept: Box<Kept>, tip: &Snapshot, moment: Moment) -> Result<Stepped, Error> {
+async fn go_on(
+    kept: Box<Kept>,
+    tip: &Snapshot,
+    moment: Moment,
+    outside: Option<Box<dyn Outside>>,
+) -> Result<Stepped, Error> {
     kept.log.grow(tip);
     let (seen, handle) = (tip.log.count(), Handle::current());
-    on_a_thread(move || kept.step(seen, moment, handle)).await
+    on_a_thread(move || kept.step(seen, moment, outside, handle)).await
 }
 
 async fn on_a_thread(step: impl FnOnce() -> Stepped + Send + 'static) -> Result<Stepped, Error> {
@@ -183,9 +195,16 @@ async fn on_a_thread(step: impl FnOnce() -> Stepped + Send + 'static) -> Result<
 
 impl Kept {
     /// Folds what is new of a log of `seen` entries, and decides. Blocks.
-    fn step(self, seen: u64, moment: Moment, handle: Handle) -> Stepped {
-        let Self { component, session, born, instance, log, objects, cursor, .. } = self;
+    fn step(
+        self,
+        seen: u64,
+        moment: Moment,
+        outside: Option<Box<dyn Outside>>,
+        handle: Handle,
+    ) -> Stepped {
+        let Self { component, session, born, mut instance, log, objects, cursor, .. } = self;
         let mut lines = BlockingLines::from(&log, cursor, handle);
+        instance.set_outside(outside);
         let (instance, outputs) = instance.step(&moment, &mut lines)?;
         objects.forget();
         let (cursor, log_digest) = (lines.into_cursor(), moment.log_digest);

@@ -6,6 +6,7 @@
 //! terminals or the home directory; what it needs of the machine comes in through parameters.
 
 mod call;
+mod effects;
 pub mod endpoint;
 mod error;
 mod failure;
@@ -30,6 +31,7 @@ mod step_log;
 mod trace;
 
 pub use call::CallFailure;
+pub use effects::{Http, HttpError, RuleError, SecretError, SecretSource};
 pub use error::Error;
 pub use failure::{Failure, StepError};
 pub use fetch::{FETCH_LIMIT_BYTES, FetchFailure, Fetcher, OpenStore};

@@ -6,6 +6,7 @@ use pugmark_log::{Digest, Snapshot, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::effects::Effect;
 use crate::error::Error;
 use crate::handler::Frame;
 use crate::kept::Keeper;
@@ -39,6 +40,9 @@ struct Record<'a> {
     /// The version that the handler's instance was created at.
     #[serde(skip_serializing_if = "Option::is_none")]
     born: Option<u64>,
+    /// What it got from outside; left out where it could ask nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effects: Option<Vec<Effect>>,
     host: &'static str,
 }
 
@@ -47,6 +51,7 @@ pub(crate) fn record(
     context: &Context,
     frame: &Frame,
     tip: &Snapshot,
+    effects: Option<Vec<Effect>>,
 ) -> Result<Box<RawValue>, Error> {
     let component = match &context.handler {
         Handler::Component { component, .. } => Some(component.digest()),
@@ -66,6 +71,7 @@ pub(crate) fn record(
         lifecycle: context.lifecycle.is_some(),
         abi: component.map(|_| sandbox::ABI),
         born: component.map(|_| born.unwrap_or(frame.snapshot)),
+        effects,
         host: env!("CARGO_PKG_VERSION"),
     };
     serde_json::value::to_raw_value(&record)

@@ -6,6 +6,7 @@ use pugmark_log::{
     Bucket, Draft, Manifest, NodeCache, Outgoing, PAUSE_CONTENT_TYPE, Snapshot, Step, StepEnd,
 };
 
+use crate::effects::{Answers, Attempt, Http};
 use crate::error::Error;
 use crate::failure::{Failure, InvokeError, StepError};
 use crate::fetch::Fetcher;
@@ -76,6 +77,8 @@ pub struct Context {
     pub trace: Option<Trace>,
     /// Fetches bodies that a handler names by `uri`; where this is `None`, none are.
     pub fetcher: Option<Fetcher>,
+    /// What a handler in the sandbox may ask by HTTP; where this is `None`, nothing.
+    pub http: Option<Arc<Http>>,
     /// Where the session comes from, if the handler is to be told of it.
     pub lifecycle: Option<Lifecycle>,
     /// Keeps parts of the log for the next step.
@@ -104,6 +107,21 @@ pub async fn step(
     tip: Snapshot,
     span: Option<&Span>,
 ) -> Result<Committed, StepError> {
+    let attempt = Attempt::begin(context, tip).await?;
+    let stepped = attempted(context, &attempt, span).await;
+    if let Err(StepError::Failed { source, .. }) = &stepped {
+        attempt.failed(source).await;
+    }
+    stepped
+}
+
+/// Runs an attempt at a step, and commits it.
+async fn attempted(
+    context: &Context,
+    attempt: &Attempt,
+    span: Option<&Span>,
+) -> Result<Committed, StepError> {
+    let tip = &attempt.basis;
     let frame = Frame {
         session: tip.session,
         agent: context.agent.clone(),
@@ -115,9 +133,9 @@ pub async fn step(
             Handler::Process(_) | Handler::Rpc(_) | Handler::Remote(_) => Vec::new(),
         },
     };
-    let outputs = outputs(context, &frame, &tip, span).await;
+    let outputs = outputs(context, &frame, attempt, span).await;
     let outputs = outputs.map_err(|error| error.of_step(&context.agent))?;
-    let record = record(context, &frame, &tip)?;
+    let record = record(context, &frame, tip, attempt.effects())?;
     let count = outputs.len();
     let end = end_of(&outputs);
     let (mut own, mut outbox) = (Vec::new(), Vec::new());
@@ -128,8 +146,9 @@ pub async fn step(
             Some(target) => outbox.push(Outgoing { draft, target }),
         }
     }
-    let step = Step { basis: tip, outputs: own, outbox, end, record: Some(record) };
-    let snapshot = context.bucket.commit_step(&step).await.map_err(|error| match error {
+    let step = Step { basis: tip.clone(), outputs: own, outbox, end, record: Some(record) };
+    let committed = context.bucket.commit_step_on(&step, attempt.known()).await;
+    let snapshot = committed.map_err(|error| match error {
         pugmark_log::Error::EntryTooLong { len, limit } => {
             failed(context, Failure::Entry { len, limit })
         }
@@ -148,10 +167,12 @@ pub async fn step(
 async fn outputs(
     context: &Context,
     frame: &Frame,
-    tip: &Snapshot,
+    attempt: &Attempt,
     span: Option<&Span>,
 ) -> Result<Vec<Output>, InvokeError> {
-    let mut outputs = invoke(context, frame, tip, span).await?;
+    let outside = || attempt.outside(context);
+    let answers = Answers { outside: &outside, is_resumed: attempt.is_resumed() };
+    let mut outputs = invoke(context, frame, &attempt.basis, span, &answers).await?;
     match &context.fetcher {
         Some(fetcher) => fetcher.fill(&context.bucket, &mut outputs).await?,
         None if outputs.iter().any(|output| output.uri.is_some()) => {

@@ -40,6 +40,7 @@ pub fn measure(setup: &Setup) -> Vec<Row> {
 fn frame() -> StepSetup {
     let session: SessionId = "019abc12-3456-789a-bcde-f0123456789a".parse().expect("an id");
     StepSetup {
+        outside: None,
         frame: Frame {
             session,
             agent: "counter".to_owned(),

@@ -87,6 +87,7 @@ fn same_calls(bytes: &[u8], entries: &[Entry]) -> Duration {
 async fn recorded(bucket: &Bucket, component: &Component, handler: &str) -> Snapshot {
     let mut tip = bucket.start(None, [].into()).await.expect("started");
     let setup = StepSetup {
+        outside: None,
         frame: Frame {
             session: tip.session,
             agent: handler.to_owned(),

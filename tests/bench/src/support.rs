@@ -139,6 +139,7 @@ pub fn component(setup: &Setup, name: &str) -> Component {
 pub async fn counter(setup: &Setup, bucket: Bucket, tip: &Snapshot) -> Context {
     let manifest: Manifest = bucket.manifest(&tip.session).await.expect("the manifest is there");
     Context {
+        http: None,
         bucket,
         manifest,
         agent: "counter".to_owned(),

@@ -1,3 +1,4 @@
+mod http;
 mod progress;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use crate::handlers::{self, Manner, Place, Route, Routes};
 use crate::open::Workspace;
 use crate::output::note;
 use crate::stored::{self, Stored, Which};
+use http::HttpOptions;
 use progress::Progress;
 
 /// Bytes of the log that a loop keeps in memory between its steps.
@@ -45,6 +47,7 @@ const CACHE_BYTES: usize = 16 * 1024 * 1024;
     pugmark run --rpc -- python server.py\n  \
     pugmark run -- http://127.0.0.1:8080/agent\n  \
     pugmark run --allow-uri file:///srv/data -- python agent.py\n  \
+    pugmark run --allow-http api.example.com --secret api.example.com=API_KEY -- ./agent.wasm\n  \
     pugmark run --handler python='python agent.py' --handler triage=./triage.wasm --start")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Run {
@@ -84,8 +87,9 @@ pub struct Run {
 
     /// A bound of the sandbox, such as memory=512MiB. May be repeated
     ///
-    /// Names: memory, table, output, object-reads, read, log-lines, stderr, handles, outputs. Of
-    /// these, output and outputs bound other handlers, too.
+    /// Names: memory, table, output, object-reads, read, log-lines, stderr, handles, outputs; for
+    /// requests: http-requests, http-request, http-response, http-head, http-held, http-time,
+    /// http-connect. Of these, output and outputs bound other handlers, too.
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
 
@@ -107,6 +111,9 @@ pub struct Run {
     /// file://, s3://, gs:// and az:// can be fetched. Objects of the bucket itself always are.
     #[arg(long = "allow-uri", value_name = "PREFIX")]
     allowed_uris: Vec<String>,
+
+    #[command(flatten)]
+    http: HttpOptions,
 
     /// Also tell the handler where its session was started and forked
     #[arg(long)]
@@ -136,6 +143,7 @@ impl Run {
     async fn run_on(self, mut workspace: Workspace) -> Result<(), Error> {
         let limits = bounds(&self.limits, self.timeout)?;
         let fetcher = self.fetcher(&workspace)?;
+        let http = self.http.build()?;
         let mut progress = Progress::new()?;
         let basis = if self.start { None } else { Some(self.basis(&workspace).await?) };
         let route = self.route(basis.as_ref().map(|(_, manifest)| manifest))?;
@@ -165,6 +173,7 @@ impl Run {
             limits,
             diagnostics: Arc::new(|level, text| note(&format!("{}: {text}", level_name(level)))),
             fetcher: Some(fetcher),
+            http,
             lifecycle,
             cache: (!self.once).then(|| Arc::new(NodeCache::new(CACHE_BYTES))),
             keeper: (!self.once && !self.cold).then(Keeper::default),

@@ -142,6 +142,25 @@ pub struct StepView {
     pub handler: String,
     /// The version that the step began on.
     pub snapshot: u64,
+    /// How many answers it got from outside; left out where it could ask nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "count")]
+    pub effects: Option<usize>,
+}
+
+/// What a step got from outside, as far as it is counted.
+fn count<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let effects = <Vec<serde::de::IgnoredAny> as serde::Deserialize>::deserialize(deserializer)?;
+    Ok(Some(effects.len()))
+}
+
+/// How many answers a trace holds.
+fn answers(trace: &RawValue) -> usize {
+    #[derive(serde::Deserialize)]
+    struct Trace {
+        #[serde(default)]
+        effects: Vec<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str::<Trace>(trace.get()).map_or(0, |trace| trace.effects.len())
 }
 
 impl StepView {
@@ -167,6 +186,9 @@ struct View<'a> {
     ended: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
+    /// How many answers a step that is under way has recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<usize>,
     objects: Vec<EntryView<'a>>,
 }
 
@@ -189,6 +211,7 @@ impl<'a> View<'a> {
             events: snapshot.count,
             ended: step.is_some().then_some(ended),
             until: until.filter(|_| step.is_some()),
+            trace: snapshot.trace.as_deref().map(answers),
             step,
             objects: shown.objects.iter().map(|entry| EntryView::of(entry, None)).collect(),
         }
@@ -202,11 +225,18 @@ fn line(snapshot: &Recorded) -> String {
     };
     let created = paint(Style::Dim, &snapshot.created.to_string());
     let mut line = format!("v{}  {created}  {kind}", snapshot.version);
+    if let Some(trace) = &snapshot.trace {
+        let answers = counted(answers(trace) as u64, "answer");
+        let _ = write!(line, "  a step under way, {answers} recorded");
+    }
     if snapshot.step.is_none() {
         return line;
     }
     if let Some(step) = StepView::of(snapshot.step.as_deref()) {
         let _ = write!(line, "  step by {} on v{}", escape_line(&step.handler), step.snapshot);
+        if let Some(effects) = step.effects.filter(|effects| *effects > 0) {
+            let _ = write!(line, " with {}", counted(effects as u64, "answer"));
+        }
     }
     match snapshot.last.ended {
         Ended::No => {}

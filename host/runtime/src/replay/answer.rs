@@ -133,6 +133,7 @@ impl Replayed {
     pub(super) fn host(error: Error) -> Result<Self, Error> {
         match error {
             Error::Log(pugmark_log::Error::ObjectNotFound { .. })
+            | Error::UnreadableEffect { .. }
             | Error::ObjectTooLarge { .. } => Ok(Self::Incomplete(message_of(&error))),
             error => Err(error),
         }

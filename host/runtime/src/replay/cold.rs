@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pugmark_log::{Entry, layout};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::Shared;
@@ -12,6 +13,7 @@ use super::group::{Group, Planned, Steps};
 use super::report::Difference;
 use super::tally::Verdict;
 use super::warm::repeat;
+use crate::effects::{Answers, Replayer};
 use crate::error::Error;
 use crate::failure::InvokeError;
 use crate::invoke::invoke;
@@ -127,7 +129,10 @@ pub(super) async fn once(
         let reason = format!("its log is not what the step of version {} saw", step.point.version);
         return Err(pugmark_log::Error::Corrupt { key, reason }.into());
     }
-    match invoke(context, &group.frame(moment), &basis, None).await {
+    let handle = Handle::current();
+    let outside = || Replayer::of(&step.turn.effects, &context.bucket, &handle);
+    let answers = Answers { outside: &outside, is_resumed: false };
+    match invoke(context, &group.frame(moment), &basis, None, &answers).await {
         Ok(outputs) => Answer::replayed(outputs, step),
         Err(InvokeError::Failure(failure)) if failure.is_limit() || failure.is_unusable() => {
             Ok(Replayed::Incomplete(message_of(&failure)))

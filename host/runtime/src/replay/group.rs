@@ -9,6 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::report::Point;
 use super::tally::Verdict;
 use super::{Shared, cold, warm};
+use crate::effects::Recorded as Effects;
 use crate::error::Error;
 use crate::handler::Frame;
 use crate::lifecycle::Lifecycle;
@@ -33,11 +34,13 @@ pub(super) struct Group {
 struct Turns(Vec<(Turn, usize)>);
 
 /// What tells a step from the others of its group, as far as the handler sees it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Turn {
     /// How many entries the step saw.
     pub n: u64,
     pub moment: Moment,
+    /// What it got from outside.
+    pub effects: Effects,
 }
 
 /// A step to be replayed.
@@ -98,7 +101,7 @@ impl Group {
     pub(super) fn turns(&self, numbers: std::ops::RangeInclusive<usize>) -> Vec<Turn> {
         let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = turns.0.get(numbers).unwrap_or_default();
-        turns.iter().map(|(turn, _)| *turn).collect()
+        turns.iter().map(|(turn, _)| turn.clone()).collect()
     }
 
     /// All that a step shows to its handler, but for the log.
@@ -124,6 +127,7 @@ impl Group {
             diagnostics: Arc::new(|_, _| {}),
             trace: None,
             fetcher: None,
+            http: None,
             lifecycle: self.lifecycle.clone(),
             cache: Some(Arc::clone(&shared.cache)),
             keeper: None,

@@ -90,7 +90,7 @@ pub(super) async fn plan(
         let mut groups = Groups::new();
         let mut versions = versions(shared, branch.manifest.session, branch.first..=branch.last);
         while let Some(recorded) = versions.try_next().await? {
-            let Some(record) = StepRecord::of(&recorded)? else { continue };
+            let Some(mut record) = StepRecord::of(&recorded)? else { continue };
             check.step(&recorded, &record).await?;
             if shared.options.handler.as_ref().is_some_and(|only| *only != record.handler) {
                 continue;
@@ -103,12 +103,12 @@ pub(super) async fn plan(
             if let Some(verdict) = verdict(shared, &record, &recorded)? {
                 shared.tally.add(sequence, point, verdict);
             } else {
-                let (turn, born) = (turn(&record), record.born);
+                let (turn, born) = (turn(&mut record), record.born);
                 // Where the replay begins later than the session does.
                 let before = born.map_or(0..0, |born| born.saturating_add(1)..branch.first);
                 let key = Key::of(record);
                 let queue = queue_of(shared, branch, key, before, &mut groups, workers).await?;
-                let (this, first) = queue.group.take(turn, born);
+                let (this, first) = queue.group.take(turn.clone(), born);
                 let (created, last) = (recorded.created, recorded.last);
                 queue.push(Planned { sequence, point, created, last, turn, this, first });
             }
@@ -131,11 +131,7 @@ fn verdict(
                 return Err(damaged(recorded, "its step names no component"));
             }
             match record.abi {
-                Some(ABI) if !record.has_effects() => None,
-                Some(ABI) => {
-                    let reason = "what it got from outside the sandbox is not replayed";
-                    Some(Verdict::Incomplete(reason.to_owned()))
-                }
+                Some(ABI) => None,
                 abi => {
                     let abi = abi.map_or("none".to_owned(), |abi| abi.to_string());
                     Some(Verdict::Incomplete(format!(
@@ -157,9 +153,10 @@ fn verdict(
 }
 
 /// What a step shows to its handler, but for what its group has in common.
-fn turn(record: &StepRecord) -> Turn {
+fn turn(record: &mut StepRecord) -> Turn {
+    let effects = record.take_effects();
     let StepRecord { n, log, clock, snapshot, .. } = *record;
-    Turn { n, moment: Moment { snapshot, clock, log_digest: log } }
+    Turn { n, moment: Moment { snapshot, clock, log_digest: log }, effects }
 }
 
 /// The way to the worker of a step's group; starts that worker if the step is the group's first.

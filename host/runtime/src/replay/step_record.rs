@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pugmark_log::{Digest, Recorded, Timestamp, layout};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use crate::effects::{Effect, Recorded as Effects};
 use crate::error::Error;
 
 /// The kind of a step that ran in the sandbox.
@@ -36,7 +36,7 @@ pub(super) struct StepRecord {
     #[serde(default)]
     pub born: Option<u64>,
     #[serde(default)]
-    effects: Option<Box<RawValue>>,
+    effects: Option<Vec<Effect>>,
 }
 
 impl StepRecord {
@@ -60,9 +60,9 @@ impl StepRecord {
         }
     }
 
-    /// Whether it called something outside the sandbox.
-    pub(super) fn has_effects(&self) -> bool {
-        self.effects.as_ref().is_some_and(|effects| effects.get() != "[]")
+    /// What it got from outside.
+    pub(super) fn take_effects(&mut self) -> Effects {
+        self.effects.take().map(Into::into)
     }
 }
 

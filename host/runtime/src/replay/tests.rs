@@ -85,6 +85,7 @@ async fn recorded(bucket: &Bucket, sandbox: &Sandbox, body: &str, steps: usize) 
     keep_component(bucket, &component).await.unwrap();
     let mut tip = bucket.start(None, BTreeMap::new()).await.unwrap();
     let context = Context {
+        http: None,
         bucket: bucket.clone(),
         manifest: bucket.manifest(&tip.session).await.unwrap(),
         agent: "guest".to_owned(),

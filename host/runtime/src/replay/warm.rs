@@ -15,6 +15,7 @@ use super::cold::{different, impure, recorded};
 use super::feed::Feed;
 use super::group::{Group, Planned, Steps, Turn};
 use super::tally::Verdict;
+use crate::effects::Replayer;
 use crate::error::Error;
 use crate::guest_io::BlockingObjects;
 use crate::handler::Output;
@@ -273,12 +274,17 @@ fn attempt(
                 objects: Arc::new(BlockingObjects::new(log, handle, limits.object_read_bytes)),
                 limits,
                 diagnostics: Arc::new(|_, _| {}),
+                outside: None,
             };
             (feed, component.instance(setup))
         }
     };
     let stepped = match instance {
-        Ok(Some(instance)) => instance.step(&turn.moment, &mut feed.before(turn.n)),
+        Ok(Some(mut instance)) => {
+            let handle = Handle::current();
+            instance.set_outside(Replayer::of(&turn.effects, &shared.bucket, &handle));
+            instance.step(&turn.moment, &mut feed.before(turn.n))
+        }
         Ok(None) => {
             let reason = "a program was taken for a typed handler".to_owned();
             return Err(Error::Internal { reason });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pugmark_log::Digest;
 use serde::{Deserialize, Serialize};
-use wasmtime::Store;
+use wasmtime::{Store, UpdateDeadline};
 
 use super::command::CommandPre;
 use super::failure::StepError;
@@ -13,6 +13,7 @@ use super::limits::Limits;
 use super::load::{Core, Source};
 use super::load_error::LoadError;
 use super::log_lines::Diagnostics;
+use super::outside::Outside;
 use super::random;
 use super::state::{self, GuestState};
 use super::typed::TypedPre;
@@ -61,6 +62,8 @@ pub struct StepSetup {
     pub limits: Limits,
     /// Where the handler's diagnostics go.
     pub diagnostics: Diagnostics,
+    /// Who answers what it asks by HTTP; `None` if all of that is denied.
+    pub outside: Option<Box<dyn Outside>>,
 }
 
 impl Component {
@@ -125,10 +128,12 @@ impl Component {
         let _running = self.core.watchdog.watch();
         // Before anything of the guest runs: instantiation may run for ever, too.
         store.set_epoch_deadline(watchdog::ticks(time_ms));
-        match &*self.program {
-            Program::Typed(program) => program.run(&mut store, lines),
-            Program::Command(program) => program.run(&mut store, lines),
-        }
+        let outputs = match &*self.program {
+            Program::Typed(program) => program.run(&mut store, lines)?,
+            Program::Command(program) => program.run(&mut store, lines)?,
+        };
+        store.data_mut().finish_outside()?;
+        Ok(outputs)
     }
 
     /// A store for one instance, in which nothing has run yet.
@@ -141,9 +146,17 @@ impl Component {
             component: self.seed,
             secure_seed,
             diagnostics: setup.diagnostics,
+            outside: setup.outside,
         });
         let mut store = Store::new(&self.core.engine, state);
         store.limiter(|state| &mut state.meter);
+        store.epoch_deadline_callback(|mut store| {
+            // Time that it waited for answers is not its own.
+            Ok(match store.data_mut().http.take_waited_ms() {
+                0 => UpdateDeadline::Interrupt,
+                waited_ms => UpdateDeadline::Continue(watchdog::ticks(waited_ms)),
+            })
+        });
         store
     }
 }

@@ -4,7 +4,7 @@
 
 use wasmtime::{Trap, WasmBacktrace};
 
-use super::limits::{Exceeded, Limits};
+use super::limits::{Exceeded, HttpExceeded, Limits};
 
 /// Functions of a trapped guest that are named, the innermost first.
 const NAMED_FRAMES: usize = 8;
@@ -39,6 +39,12 @@ pub enum Failure {
     /// It met a limit.
     #[error(transparent)]
     Exceeded(#[from] Exceeded),
+    /// What it asks of the outside is not what is recorded.
+    #[error("what it asks by HTTP is not what is recorded: {difference}")]
+    Diverged {
+        /// Which request, and the part of it that differs.
+        difference: String,
+    },
     /// One of its outputs cannot be used.
     #[error("output {line} cannot be used: {message}")]
     Output {
@@ -75,6 +81,10 @@ pub fn classify(error: wasmtime::Error, abort: Option<StepError>, limits: &Limit
     }
     let error = match error.downcast::<Exceeded>() {
         Ok(exceeded) => return exceeded.into(),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<HttpExceeded>() {
+        Ok(exceeded) => return Exceeded::from(exceeded).into(),
         Err(error) => error,
     };
     if error.is::<rustix::io::Errno>() || error.is::<std::io::Error>() {

@@ -10,7 +10,7 @@ use super::World;
 use super::load_error::LoadError;
 
 /// Interfaces that work, without their versions.
-pub(super) const SERVED: [&str; 17] = [
+pub(super) const SERVED: [&str; 19] = [
     "pugmark:handler/types",
     "pugmark:handler/objects",
     "pugmark:handler/session",
@@ -28,6 +28,8 @@ pub(super) const SERVED: [&str; 17] = [
     "wasi:cli/stdin",
     "wasi:cli/stdout",
     "wasi:cli/stderr",
+    "wasi:http/types",
+    "wasi:http/outgoing-handler",
 ];
 
 /// Interfaces that language runtimes import and that deny every call, without their versions.
@@ -333,7 +335,7 @@ mod tests {
         let error = component(&text).unwrap_err();
         let LoadError::RefusedImports { mut names, .. } = error else { panic!("{error}") };
         names.reverse();
-        assert_eq!(names, imports[2..]);
+        assert_eq!(names, imports[3..]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use wasmtime::Store;
 
 use super::component::{Component, Program, StepSetup};
 use super::failure::StepError;
+use super::outside::Outside;
 use super::state::GuestState;
 use super::typed::{self, TypedHandler};
 use super::{random, watchdog};
@@ -59,6 +60,11 @@ impl Component {
 }
 
 impl Instance {
+    /// Has `outside` answer what the next step asks by HTTP; `None` denies all of it.
+    pub fn set_outside(&mut self, outside: Option<Box<dyn Outside>>) {
+        self.store.data_mut().outside = outside;
+    }
+
     /// Folds `lines`, those that are new since the last step, and decides. The limits hold for each
     /// step anew; those on memory, tables and handles hold for all steps together. Blocks.
     ///
@@ -78,6 +84,7 @@ impl Instance {
             self.store.set_epoch_deadline(watchdog::ticks(self.time_ms));
         }
         let outputs = typed::step(&self.handler, &mut self.store, lines)?;
+        self.store.data_mut().finish_outside()?;
         drop(running);
         Ok((self, outputs))
     }

@@ -3,7 +3,10 @@
 //! Every bound has a default, a name on the command line and an error that names both. None of
 //! them is a value that a guest can read: whoever meets one ends its step.
 
+use super::http_limits;
+pub use super::http_limits::{HttpExceeded, HttpLimits};
 pub use super::meter::Meter;
+use crate::protocol::duration;
 use crate::protocol::output::OutputLimits;
 
 const KIB: u64 = 1024;
@@ -11,6 +14,7 @@ const MIB: u64 = 1024 * KIB;
 const GIB: u64 = 1024 * MIB;
 
 /// Names that [`Limits::set`] takes.
+/// and those of [`super::http_limits::NAMES`].
 const NAMES: [&str; 9] = [
     "memory",
     "table",
@@ -48,6 +52,8 @@ pub struct Limits {
     pub outputs: usize,
     /// Wall-clock time in milliseconds, instantiation included. Default: 60,000.
     pub time_ms: u64,
+    /// What it may ask by HTTP.
+    pub http: HttpLimits,
 }
 
 impl Limits {
@@ -80,6 +86,7 @@ impl Default for Limits {
             handles: 10_000,
             outputs: 10_000,
             time_ms: 60_000,
+            http: HttpLimits::default(),
         }
     }
 }
@@ -101,8 +108,15 @@ impl Limits {
             "stderr" => self.stderr_bytes = parse_size(value)?,
             "handles" => self.handles = parse_count(value)?,
             "outputs" => self.outputs = parse_count(value)?,
+            "http-requests" => self.http.requests = parse_count(value)?,
+            "http-request" => self.http.request_bytes = parse_size(value)?,
+            "http-response" => self.http.response_bytes = parse_size(value)?,
+            "http-head" => self.http.head_bytes = parse_size(value)?,
+            "http-held" => self.http.held_bytes = parse_size(value)?,
+            "http-time" => self.http.time_ms = parse_time(value)?,
+            "http-connect" => self.http.connect_ms = parse_time(value)?,
             _ => {
-                let names = NAMES.join(", ");
+                let names = [&NAMES[..], &http_limits::NAMES[..]].concat().join(", ");
                 return Err(format!("no limit is named `{name}`; there are {names}"));
             }
         }
@@ -182,6 +196,9 @@ pub enum Exceeded {
         /// The limit in milliseconds.
         limit_ms: u64,
     },
+    /// What it asks by HTTP.
+    #[error(transparent)]
+    Http(#[from] HttpExceeded),
     /// The call stack.
     #[error("over the call stack limit of {}, which is fixed", size(&super::engine::WASM_STACK_BYTES))]
     Stack,
@@ -203,7 +220,7 @@ impl Exceeded {
 }
 
 /// A number of bytes in the largest unit that divides it.
-fn size<N: Copy + TryInto<u64>>(bytes: &N) -> String {
+pub(super) fn size<N: Copy + TryInto<u64>>(bytes: &N) -> String {
     let bytes: u64 = (*bytes).try_into().unwrap_or(u64::MAX);
     for (unit, name) in [(GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")] {
         if bytes >= unit && bytes.is_multiple_of(unit) {
@@ -214,7 +231,7 @@ fn size<N: Copy + TryInto<u64>>(bytes: &N) -> String {
 }
 
 /// A value to try instead of `limit`.
-fn twice<N: Copy + TryInto<u64>>(limit: &N) -> String {
+pub(super) fn twice<N: Copy + TryInto<u64>>(limit: &N) -> String {
     let limit: u64 = (*limit).try_into().unwrap_or(u64::MAX);
     size(&limit.saturating_mul(2))
 }
@@ -233,6 +250,14 @@ fn parse_count<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     parse_number(text)
         .and_then(|n| N::try_from(n).ok())
         .ok_or_else(|| format!("`{text}` is not a number this can be set to; write 1000"))
+}
+
+fn parse_time(text: &str) -> Result<u64, String> {
+    match duration::parse(text) {
+        Ok(time) if time.is_zero() => Err("a request needs some time".to_owned()),
+        Ok(time) => Ok(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Digits only: `u64::from_str` also takes a sign.
@@ -262,6 +287,7 @@ mod tests {
             handles: 7,
             outputs: 7,
             time_ms: 60_000,
+            http: HttpLimits::default(),
         };
         assert_eq!(limits, expected);
     }
@@ -282,6 +308,28 @@ mod tests {
             ("log-lines", "4294967296"),
             ("time", "1"),
         ] {
+            assert!(limits.set(name, value).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn sets_what_requests_may_use() {
+        let mut limits = Limits::default();
+        for name in http_limits::NAMES {
+            let is_time = matches!(name, "http-time" | "http-connect");
+            limits.set(name, if is_time { "1m30s" } else { "7" }).unwrap();
+        }
+        let expected = HttpLimits {
+            requests: 7,
+            request_bytes: 7,
+            response_bytes: 7,
+            head_bytes: 7,
+            held_bytes: 7,
+            time_ms: 90_000,
+            connect_ms: 90_000,
+        };
+        assert_eq!(limits.http, expected);
+        for (name, value) in [("http-time", "0s"), ("http-time", "9"), ("http-requests", "1KiB")] {
             assert!(limits.set(name, value).is_err(), "{name}={value}");
         }
     }

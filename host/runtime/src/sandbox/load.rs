@@ -48,7 +48,8 @@ pub(super) enum Source {
 impl Core {
     pub(super) fn new(settings: Settings) -> Result<Self, LoadError> {
         let failed = |reason: String| LoadError::Engine { reason };
-        let engine = engine::build(&settings.tuning).map_err(|error| failed(format!("{error:#}")))?;
+        let engine =
+            engine::build(&settings.tuning).map_err(|error| failed(format!("{error:#}")))?;
         let mut linker = Linker::new(&engine);
         wasi::add_to_linker(&mut linker).map_err(|error| failed(format!("{error:#}")))?;
         let watchdog = Watchdog::start(&engine).map_err(|error| failed(error.to_string()))?;

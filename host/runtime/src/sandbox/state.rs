@@ -14,8 +14,10 @@ use super::failure::{Failure, StepError, classify};
 use super::instance::Moment;
 use super::limits::{Exceeded, Limits, Meter};
 use super::log_lines::{Diagnostics, LogLines, Stream};
+use super::outside::Outside;
 use super::random::Random;
 use super::wasi::denied::Denied;
+use super::wasi::http::HttpState;
 use super::wasi::stdin::Stdin;
 use crate::handler::{Frame, ObjectSource};
 use crate::protocol::output::{OutputError, OutputErrorKind, Parser};
@@ -34,6 +36,8 @@ pub struct Setup {
     pub secure_seed: [u8; 32],
     /// Where the guest's diagnostics go.
     pub diagnostics: Diagnostics,
+    /// Who answers its requests; `None` if all are denied.
+    pub outside: Option<Box<dyn Outside>>,
 }
 
 /// Which of its functions a guest runs: clocks and random numbers depend on it.
@@ -75,6 +79,8 @@ pub struct GuestState {
     pub(super) log_lines: LogLines,
     pub(super) table: ResourceTable,
     pub(super) denied: Denied,
+    pub(super) http: HttpState,
+    pub(super) outside: Option<Box<dyn Outside>>,
     object_read_bytes: u64,
     /// Why a host function ended the step, where the error that unwinds the guest cannot say it.
     abort: Option<StepError>,
@@ -86,6 +92,7 @@ impl GuestState {
     pub fn new(setup: Setup) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(setup.limits.handles);
+        let http = HttpState::new(&setup.limits.http);
         Self {
             meter: Meter::new(&setup.limits),
             log_lines: LogLines::new(setup.diagnostics, &setup.limits),
@@ -99,6 +106,8 @@ impl GuestState {
             stdout: Stdout::Diagnostics,
             table,
             denied: Denied::default(),
+            http,
+            outside: setup.outside,
             object_read_bytes: 0,
             abort: None,
         }
@@ -111,6 +120,7 @@ impl GuestState {
         self.frame.clock = moment.clock;
         self.random.reseed(secure_seed);
         self.log_lines.restart();
+        self.http.restart();
         self.object_read_bytes = 0;
     }
 
@@ -141,11 +151,11 @@ impl GuestState {
     }
 
     /// What a handle of the guest's holds.
-    pub(super) fn held<T: Copy + 'static, Tag: 'static>(
+    pub(super) fn held<T: Clone + 'static, Tag: 'static>(
         &self,
         handle: &Resource<Tag>,
     ) -> wasmtime::Result<T> {
-        Ok(*self.table.get(&Resource::<T>::new_borrow(handle.rep()))?)
+        Ok(self.table.get(&Resource::<T>::new_borrow(handle.rep()))?.clone())
     }
 
     /// Ends a handle that holds `T`.
@@ -169,6 +179,11 @@ impl GuestState {
         let limit = self.limits.object_read_bytes;
         self.object_read_bytes = self.object_read_bytes.saturating_add(len);
         if self.object_read_bytes > limit { Err(Exceeded::ObjectReads { limit }) } else { Ok(()) }
+    }
+
+    /// The guest has answered well: fails if it asked less of the outside than is recorded.
+    pub(super) fn finish_outside(&mut self) -> Result<(), StepError> {
+        self.outside.as_mut().map_or(Ok(()), |outside| outside.finish())
     }
 
     /// Takes what the guest wrote to its standard output.

@@ -34,6 +34,7 @@ impl ObjectSource for Nothing {
 fn run(component: &Component, limits: Limits) -> Result<Vec<Output>, StepError> {
     let clock = Timestamp::from_millis(1_764_515_782_007);
     let setup = StepSetup {
+        outside: None,
         frame: Frame {
             session: SessionId::new(clock, [7; 10]),
             agent: "agent".to_owned(),
@@ -157,8 +158,9 @@ fn everything_that_inspection_lets_in_is_linked() {
 
 #[test]
 fn compiled_code_that_is_handed_over_is_refused() {
-    let code =
-        engine::build(&Tuning::default()).unwrap().precompile_component(&wat::parse_str("(component)").unwrap());
+    let code = engine::build(&Tuning::default())
+        .unwrap()
+        .precompile_component(&wat::parse_str("(component)").unwrap());
     let error = sandbox().load_bytes("agent.cwasm", code.unwrap().into()).err();
     let Some(LoadError::NotWasm { reason, .. }) = error else { panic!("{error:?}") };
     assert!(reason.contains(".cwasm"), "{reason}");

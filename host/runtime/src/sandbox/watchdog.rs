@@ -23,6 +23,13 @@ pub(super) fn ticks(limit_ms: u64) -> u64 {
     limit_ms.div_ceil(TICK_MS).min(MAX_TICKS) + 1
 }
 
+/// What `work` comes to, and how many milliseconds it took.
+pub(super) fn timed<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let began = Instant::now();
+    let done = work();
+    (done, u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
+}
+
 /// The thread's handle. The thread ends when this is dropped.
 pub(super) struct Watchdog {
     shared: Arc<Shared>,

@@ -42,19 +42,19 @@ impl exit::Host for GuestState {
 
 impl stdin::Host for GuestState {
     fn get_stdin(&mut self) -> wasmtime::Result<Resource<DynInputStream>> {
-        self.hand_out(Input)
+        self.hand_out(Input::Stdin)
     }
 }
 
 impl stdout::Host for GuestState {
     fn get_stdout(&mut self) -> wasmtime::Result<Resource<DynOutputStream>> {
-        self.hand_out(Writer(Stream::Stdout))
+        self.hand_out(Writer::Stream(Stream::Stdout))
     }
 }
 
 impl stderr::Host for GuestState {
     fn get_stderr(&mut self) -> wasmtime::Result<Resource<DynOutputStream>> {
-        self.hand_out(Writer(Stream::Stderr))
+        self.hand_out(Writer::Stream(Stream::Stderr))
     }
 }
 

@@ -4,11 +4,14 @@
 //! buffers or timing shows. No stream fails: what goes wrong behind one ends the step, and no guest
 //! ever holds a `wasi:io/error`.
 
+use bytes::Bytes;
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sync::io::streams;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, StreamError};
 use wasmtime_wasi_io::bindings::wasi::io::error;
 
+use super::http::Charge;
+use super::http::Exchange;
 use super::poll::Pollable;
 use crate::sandbox::log_lines::Stream;
 use crate::sandbox::state::GuestState;
@@ -19,13 +22,27 @@ const PERMIT: u64 = 64 * 1024;
 /// What a write that also flushes may carry, in bytes; WASI's own number.
 const FLUSHING_WRITE: u64 = 4096;
 
-/// A guest's handle on its standard input. There is one input, however many handles.
-#[derive(Clone, Copy)]
-pub(super) struct Input;
+/// A guest's handle on a stream that it reads.
+pub(super) enum Input {
+    /// Its standard input. There is one, however many handles.
+    Stdin,
+    /// The body of a response.
+    Body {
+        /// What is not read yet.
+        left: Bytes,
+        /// What it takes of the host's memory.
+        _held: Charge,
+    },
+}
 
 /// A guest's handle on a stream that it writes to.
-#[derive(Clone, Copy)]
-pub(super) struct Writer(pub Stream);
+#[derive(Clone)]
+pub(super) enum Writer {
+    /// Standard output or standard error.
+    Stream(Stream),
+    /// The body of a request.
+    Body(Exchange),
+}
 
 /// Ends the step: an error as a stream's error, but not for the guest.
 fn stop(error: impl Into<wasmtime::Error>) -> StreamError {
@@ -38,11 +55,15 @@ impl GuestState {
         handle: &Resource<DynInputStream>,
         len: u64,
     ) -> Result<Vec<u8>, StreamError> {
-        let Input = self.held(handle).map_err(stop)?;
         let len = usize::try_from(len.min(PERMIT)).map_err(stop)?;
-        match self.stdin.read(len) {
-            Ok(bytes) => bytes.ok_or(StreamError::Closed),
-            Err(error) => Err(stop(self.abort(error))),
+        let input = Resource::<Input>::new_borrow(handle.rep());
+        match self.table.get_mut(&input).map_err(stop)? {
+            Input::Body { left, .. } if left.is_empty() => Err(StreamError::Closed),
+            Input::Body { left, .. } => Ok(left.split_to(len.min(left.len())).into()),
+            Input::Stdin => match self.stdin.read(len) {
+                Ok(bytes) => bytes.ok_or(StreamError::Closed),
+                Err(error) => Err(stop(self.abort(error))),
+            },
         }
     }
 
@@ -52,13 +73,19 @@ impl GuestState {
         bytes: &[u8],
         permit: u64,
     ) -> Result<(), StreamError> {
-        let Writer(stream) = self.held(handle).map_err(stop)?;
+        let writer = self.held(handle).map_err(stop)?;
         if bytes.len() as u64 > permit {
             return Err(StreamError::trap("a write of more bytes than are permitted"));
         }
-        match stream {
-            Stream::Stdout => self.write_stdout(bytes).map_err(stop),
-            Stream::Stderr => self.log_lines.write(Stream::Stderr, bytes).map_err(stop),
+        match writer {
+            Writer::Stream(Stream::Stdout) => self.write_stdout(bytes).map_err(stop),
+            Writer::Stream(Stream::Stderr) => {
+                self.log_lines.write(Stream::Stderr, bytes).map_err(stop)
+            }
+            Writer::Body(exchange) => match exchange.write(bytes).map_err(stop)? {
+                true => Ok(()),
+                false => Err(StreamError::Closed),
+            },
         }
     }
 
@@ -115,7 +142,7 @@ impl streams::HostInputStream for GuestState {
         &mut self,
         handle: Resource<DynInputStream>,
     ) -> wasmtime::Result<Resource<DynPollable>> {
-        let Input = self.held(&handle)?;
+        self.table.get(&Resource::<Input>::new_borrow(handle.rep()))?;
         self.hand_out(Pollable::Always)
     }
 
@@ -126,7 +153,7 @@ impl streams::HostInputStream for GuestState {
 
 impl streams::HostOutputStream for GuestState {
     fn check_write(&mut self, handle: Resource<DynOutputStream>) -> Result<u64, StreamError> {
-        let Writer(_) = self.held(&handle).map_err(stop)?;
+        self.held::<Writer, _>(&handle).map_err(stop)?;
         Ok(PERMIT)
     }
 
@@ -158,7 +185,7 @@ impl streams::HostOutputStream for GuestState {
         &mut self,
         handle: Resource<DynOutputStream>,
     ) -> wasmtime::Result<Resource<DynPollable>> {
-        let Writer(_) = self.held(&handle)?;
+        self.held::<Writer, _>(&handle)?;
         self.hand_out(Pollable::Always)
     }
 

@@ -1,12 +1,13 @@
 //! WASI 0.2 for guests, without the machine under it.
 //!
 //! Streams, poll, clocks, random numbers and the command line are served from the guest's own
-//! state. Files, sockets and terminals are there because language runtimes import them, and deny.
+//! state; HTTP by who answers for the outside. Files, sockets and terminals are there because language runtimes import them, and deny.
 //! Nothing in here makes a call to the operating system.
 
 mod cli;
 mod clocks;
 pub(super) mod denied;
+pub(super) mod http;
 mod io;
 mod poll;
 mod random;
@@ -28,6 +29,7 @@ use super::state::GuestState;
 pub fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     imports::add_to_linker(linker)?;
     add_io(linker)?;
+    http::add_to_linker(linker)?;
     add_command_line(linker)?;
     denied::add_to_linker(linker)
 }

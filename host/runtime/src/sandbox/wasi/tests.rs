@@ -43,6 +43,7 @@ fn state_with(limits: Limits) -> (GuestState, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::<Mutex<Vec<String>>>::default();
     let sink = Arc::clone(&seen);
     let state = GuestState::new(Setup {
+        outside: None,
         limits,
         frame: Frame {
             session: SessionId::new(clock, [7; 10]),
