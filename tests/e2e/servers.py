@@ -58,7 +58,7 @@ class Server:
         name, _, argument = request.path.lstrip("/").partition("/")
         fields, status = {}, 200
         data = json.dumps({"number": number}).encode()
-        if name == "hang":
+        if name == "hang" or (name == "once" and number > 1):
             self.hang.wait(60)
         elif name == "slow":
             time.sleep(float(argument))
