@@ -156,6 +156,48 @@ fn sent() -> History {
     History { store: bucket.store().clone(), bucket, files, root, child }
 }
 
+/// A step that gets something from outside, and a push while it does.
+fn traced() -> History {
+    let clock = Manual::new(47);
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let bucket = bucket(store.clone(), clock.clone());
+    let (root, hash) = block_on(async {
+        let root = bucket.start(Some("chat".into()), BTreeMap::new()).await.unwrap().session;
+        let basis = bucket.push(&root, None, &[draft("hello")]).await.unwrap();
+        let body = "big ".repeat(256);
+        let hash = bucket.put_object(body.clone().into()).await.unwrap();
+        let effects = format!(
+            r#"[{{"request":{{"method":"GET","url":"https://a.example/","size":0,"data":""}},"response":{{"status":200,"headers":[["x","y"]],"size":{},"hash":"{hash}"}}}}]"#,
+            body.len()
+        );
+        let trace = format!(r#"{{"handler":"chat","snapshot":1,"args":[],"effects":{effects}}}"#);
+        clock.advance(1);
+        let trace = RawValue::from_string(trace).unwrap();
+        let known = bucket.set_trace(basis.clone(), Some(trace)).await.unwrap();
+        bucket.push(&root, None, &[draft("meanwhile")]).await.unwrap();
+        clock.advance(1);
+        let record =
+            RawValue::from_string(format!(r#"{{"kind":"component","effects":{effects}}}"#));
+        let step = Step {
+            basis,
+            outputs: vec![draft("reply")],
+            outbox: Vec::new(),
+            end: StepEnd::Pause,
+            record: record.ok(),
+        };
+        bucket.commit_step_on(&step, known).await.unwrap();
+        (root, hash)
+    });
+    let files = vec![
+        ("traced-1-push.json", layout::snapshot(&root, 1)),
+        ("traced-2-trace.json", layout::snapshot(&root, 2)),
+        ("traced-3-push.json", layout::snapshot(&root, 3)),
+        ("traced-4-step.json", layout::snapshot(&root, 4)),
+        ("traced-body.txt", layout::object(&hash)),
+    ];
+    History { store, bucket, files, root, child: root }
+}
+
 /// Compares what is stored with the golden files.
 fn assert_golden(history: &History) {
     let mut differ = Vec::new();
@@ -173,6 +215,7 @@ fn assert_golden(history: &History) {
 #[test]
 fn bytes_are_golden() {
     assert_golden(&history());
+    assert_golden(&traced());
     let history = sent();
     assert_golden(&history);
     // A day later, what is left of the removed session's versions.
@@ -182,6 +225,31 @@ fn bytes_are_golden() {
     let later = bucket(store.clone(), clock);
     block_on(later.collect(Collect { dry_run: false }).try_collect::<Vec<_>>()).unwrap();
     assert_golden(&History { files: vec![("removed-1.json", target.1.clone())], ..history });
+}
+
+#[test]
+fn what_was_traced_is_read() {
+    let history = traced();
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    for (name, key) in &history.files {
+        put(&store, key, read_golden(name));
+    }
+    let first = layout::snapshot(&history.root, 0);
+    put(&store, &first, get(&history.store, &first));
+    let manifest = layout::manifest(&history.root);
+    put(&store, &manifest, get(&history.store, &manifest));
+    let bucket = bucket(store, Manual::new(48));
+    block_on(async {
+        let pushed = bucket.snapshot_named(&history.root, 3).await.unwrap();
+        assert!(pushed.trace.unwrap().get().contains(r#""snapshot":1"#));
+        assert_eq!((pushed.log.count(), pushed.last.version), (2, 0));
+        let stepped = bucket.tip(&history.root, None).await.unwrap();
+        assert!(stepped.trace.is_none() && stepped.step.unwrap().get().contains("a.example"));
+        assert_eq!(stepped.log.count(), 3);
+        verify_chain(&bucket, &history.root).await.unwrap();
+        let findings: Vec<_> = bucket.verify().try_collect().await.unwrap();
+        assert!(findings.is_empty(), "{findings:?}");
+    });
 }
 
 #[test]

@@ -205,8 +205,8 @@ async fn take_before(
     let range = before.start..=before.end - 1;
     let mut versions = versions(shared, group.manifest.session, range);
     while let Some(recorded) = versions.try_next().await? {
-        let Some(record) = StepRecord::of(&recorded)? else { continue };
-        let (turn, born) = (turn(&record), record.born);
+        let Some(mut record) = StepRecord::of(&recorded)? else { continue };
+        let (turn, born) = (turn(&mut record), record.born);
         if Key::of(record) == *key {
             group.take(turn, born);
         }

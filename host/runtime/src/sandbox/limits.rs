@@ -215,7 +215,13 @@ impl Exceeded {
     /// that was kept may meet it where a fresh one does not.
     #[must_use]
     pub fn is_on_instance(&self) -> bool {
-        matches!(self, Self::Memory { .. } | Self::Table { .. } | Self::Handles { .. })
+        matches!(
+            self,
+            Self::Memory { .. }
+                | Self::Table { .. }
+                | Self::Handles { .. }
+                | Self::Http(HttpExceeded::Held { .. })
+        )
     }
 }
 

@@ -9,19 +9,19 @@ mod probes;
 wit_bindgen::generate!({
     path: "../../../wit",
     inline: "
+        package test:probe;
+
         package wasi:random@0.2.0 {
             interface random {
                 get-random-u64: func() -> u64;
             }
         }
 
-        package test:probe {
-            world http-probe {
-                include pugmark:handler/handler@0.1.0;
-                import wasi:http/outgoing-handler@0.2.0;
-                import wasi:clocks/monotonic-clock@0.2.0;
-                import wasi:random/random@0.2.0;
-            }
+        world http-probe {
+            include pugmark:handler/handler@0.1.0;
+            import wasi:http/outgoing-handler@0.2.0;
+            import wasi:clocks/monotonic-clock@0.2.0;
+            import wasi:random/random@0.2.0;
         }
     ",
     world: "test:probe/http-probe",

@@ -159,11 +159,10 @@ fn syntax() -> Value {
     let authority = |text: &&str| request.set_authority(Some(text)).is_ok();
     let path = |text: &&str| request.set_path_with_query(Some(text)).is_ok();
     let method = |name: &&str| request.set_method(&Method::Other((*name).to_owned())).is_ok();
-    json!([
-        authorities.iter().map(authority).collect::<Vec<_>>(),
-        paths.iter().map(path).collect::<Vec<_>>(),
-        ["PROPFIND", "CONNECT", "A B"].iter().map(method).collect::<Vec<_>>(),
-    ])
+    let authorities: Vec<bool> = authorities.iter().map(authority).collect();
+    let paths: Vec<bool> = paths.iter().map(path).collect();
+    let methods: Vec<bool> = ["PROPFIND", "CONNECT", "A B"].iter().map(method).collect();
+    json!([authorities, paths, methods])
 }
 
 /// Bodies that are dropped, taken twice, or of another length than is said.
