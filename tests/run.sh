@@ -2,7 +2,7 @@
 # Sets up, then runs every check and test.
 #
 #   tests/run.sh                 everything
-#   tests/run.sh PART…           some of it: lint, unit, doc, e2e, stores
+#   tests/run.sh PART…           some of it: lint, unit, doc, e2e, stores, tables
 #
 # lint  formatting and clippy, no warnings; licences of all crates
 # unit  cargo's tests of all crates: log, runtime, command line, guest SDK, examples, doc tests

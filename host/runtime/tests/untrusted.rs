@@ -1,14 +1,20 @@
 //! Bytes that others made: whatever they are, they are refused with an error or mean the same
 //! however they arrive, and never a panic.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use proptest::prelude::*;
-use pugmark_log::{SessionId, Timestamp};
-use pugmark_runtime::Output;
+use pugmark_log::{Attributes, Digest, Draft, SessionId, Timestamp};
 use pugmark_runtime::protocol::duration;
 use pugmark_runtime::protocol::output::{OutputError, OutputLimits, Parser, parse};
-use pugmark_runtime::sandbox::{Sandbox, Settings};
+use pugmark_runtime::sandbox::{Component, Limits, Sandbox, Settings, StepSetup};
+use pugmark_runtime::{Error, Frame, LogLine, LogSource, ObjectSource, Output};
 
 const LIMITS: OutputLimits = OutputLimits { line_bytes: 300, total_bytes: 200, outputs: 5 };
 
@@ -123,5 +129,130 @@ proptest! {
         }
         let sandbox = Sandbox::new(Settings::default()).unwrap();
         let _ = sandbox.load_bytes("it", bytes.into());
+    }
+}
+
+/// One event, and no object.
+struct OneEvent(Option<LogLine>);
+
+impl LogSource for OneEvent {
+    fn next_line(&mut self) -> Result<Option<LogLine>, Error> {
+        Ok(self.0.take())
+    }
+}
+
+struct NoObjects;
+
+impl ObjectSource for NoObjects {
+    fn size(&self, _: &Digest) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    fn read(&self, _: &Digest, _: u64, _: u64) -> Result<Option<Bytes>, Error> {
+        Ok(None)
+    }
+}
+
+/// One step on one event; whatever comes of it.
+fn run(component: &Component) {
+    let clock = Timestamp::from_millis(1_764_515_782_007);
+    let frame = Frame {
+        session: session(),
+        agent: "agent".to_owned(),
+        metadata: BTreeMap::new(),
+        snapshot: 1,
+        clock,
+        args: Vec::new(),
+    };
+    let entry = Draft::push(r#"{"until":1}"#, Attributes::default()).build().unwrap();
+    let mut lines = OneEvent(Some(LogLine { position: 0, event: "push", entry }));
+    let setup = StepSetup {
+        frame,
+        log_digest: Digest::of(b"log"),
+        objects: Arc::new(NoObjects),
+        limits: Limits { time_ms: 300, ..Limits::default() },
+        diagnostics: Arc::new(|_, _| {}),
+    };
+    let _ = component.step(setup, &mut lines);
+}
+
+fn built(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests/out").join(name);
+    fs::read(&path).unwrap_or_else(|error| {
+        panic!("{}: {error}; tests/build-guests.sh makes it", path.display())
+    })
+}
+
+fn sandbox() -> &'static Sandbox {
+    static SANDBOX: LazyLock<Sandbox> =
+        LazyLock::new(|| Sandbox::new(Settings::default()).unwrap());
+    &SANDBOX
+}
+
+/// A small core module that says what its component's types are, and where it says so.
+fn module_with_types() -> &'static (Vec<u8>, Range<usize>) {
+    static MODULE: LazyLock<(Vec<u8>, Range<usize>)> = LazyLock::new(|| {
+        let text = include_str!("../../../tests/guests/wat/name-escapes.wat");
+        let mut module = wat::parse_str(text).unwrap();
+        let (begin, probe) = (module.len(), built("typed-probe.wasm"));
+        for payload in wasmparser::Parser::new(0).parse_all(&probe) {
+            if let wasmparser::Payload::CustomSection(section) = payload.unwrap()
+                && section.name().starts_with("component-type")
+            {
+                // Before the section's content are its kind and its length, of up to five bytes.
+                let content = section.range();
+                let header = (1..=6).map(|len| content.start - len).find(|&at| probe[at] == 0);
+                module.extend(&probe[header.unwrap()..content.end]);
+            }
+        }
+        let range = begin..module.len();
+        (module, range)
+    });
+    &MODULE
+}
+
+#[test]
+fn the_module_with_types_is_a_handler_as_it_stands() {
+    let (module, range) = module_with_types();
+    assert!(range.len() > 500, "{range:?}");
+    sandbox().load_bytes("it", module.clone().into()).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// What a core module says of its types is read in this process, before anything is compiled.
+    #[test]
+    fn damaged_types_are_refused_or_load(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let (module, types) = module_with_types();
+        let mut bytes = module.clone();
+        for (index, byte) in flips {
+            bytes[types.start + index.index(types.len())] = byte;
+        }
+        let _ = sandbox().load_bytes("it", bytes.into());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A real handler with a few bytes changed: it does not load, it fails, or it does something.
+    #[test]
+    fn damaged_handlers_are_refused_or_run(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..3),
+    ) {
+        static HANDLER: LazyLock<Bytes> = LazyLock::new(|| {
+            sandbox().load_bytes("it", built("counter.wasm").into()).unwrap().bytes().unwrap()
+        });
+        let mut bytes = HANDLER.to_vec();
+        for (index, byte) in flips {
+            let at = index.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(component) = sandbox().load_bytes("it", bytes.into()) {
+            run(&component);
+        }
     }
 }
