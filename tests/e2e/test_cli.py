@@ -360,7 +360,7 @@ def test_named_handlers_are_routed_by_the_manifest(home):
     assert "`three`" in message and "one, two" in message
     assert home.run("run", *both, "--", "true").code == INVALID
     assert "given twice" in home.fails(INVALID, "run", *both, "--handler", "two=true")
-    assert "--" in home.fails(INVALID, "run")
+    assert "--handler 'three=COMMAND'" in home.fails(NOT_FOUND, "run")
 
 
 def test_another_bucket(home, tmp_path):

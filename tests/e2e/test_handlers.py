@@ -165,6 +165,7 @@ def test_one_that_is_not_there_is_told_with_those_that_are(home):
     # A name for `run --handler` may be any; where the bucket has others, a typing error is told.
     started = home.run("start", "--handler", "my agent")
     assert started.code == 0 and "`my agent` is no handler of this bucket" in started.err
+    assert "no handler `my agent`" in home.fails(NOT_FOUND, "run")
     home.ok("run", "--handler", f"my agent={guest(ONE)}", "--once")
     home.ok("start")
     assert "there is no handler to run" in home.fails(INVALID, "run")

@@ -63,7 +63,12 @@ impl Stored {
     /// If it has none; says which it has.
     pub async fn find(&self, bucket: &Bucket) -> Result<HandlerVersion, Error> {
         let found = match &self.which {
-            Which::Own | Which::Latest => bucket.latest_handler(&self.name).await?,
+            // A session may ask for any name, also for one that no handler of a bucket can have.
+            Which::Own => match bucket.latest_handler(&self.name).await {
+                Err(pugmark_log::Error::InvalidHandlerName { .. }) => None,
+                found => found?,
+            },
+            Which::Latest => bucket.latest_handler(&self.name).await?,
             Which::Version(number) => bucket.handler_version(&self.name, *number).await?,
             Which::Digest(digits) => {
                 let mut versions = bucket.handler_versions(&self.name).await?;
@@ -85,14 +90,19 @@ impl Stored {
         let all = bucket.handlers().await?;
         let of_name: Vec<String> =
             all.iter().filter(|found| found.name == self.name).map(label).collect();
+        let name = &self.name;
         let hint = if !of_name.is_empty() {
             format!("it has {}", listed(&of_name))
         } else if all.is_empty() {
-            format!("it has none; `pugmark handlers add {} FILE.wasm` adds it", self.name)
+            format!("it has none; `pugmark handlers add {name} FILE.wasm` adds it")
         } else {
             let mut names: Vec<String> = all.into_iter().map(|found| found.name).collect();
             names.dedup();
             format!("it has {}", listed(&names))
+        };
+        let hint = match self.which {
+            Which::Own => format!("{hint}; `pugmark run --handler '{name}=COMMAND'` gives one"),
+            _ => hint,
         };
         Ok(Error::not_found(format!("this bucket has no handler `{self}`"), hint))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use pugmark_log::{SessionId, Timestamp};
+use pugmark_log::{Digest, SessionId, Timestamp};
 use serde::Serialize;
 
 use crate::commands::snapshots::Range;
@@ -144,6 +144,9 @@ struct View<'a> {
     refs: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     handler: Option<&'a str>,
+    /// The component that it is pinned to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<Digest>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: &'a BTreeMap<String, String>,
     /// `None` if it was removed.
@@ -177,6 +180,7 @@ async fn json(
         depth,
         refs: &node.names,
         handler: manifest.handler.as_deref(),
+        component: manifest.component,
         metadata: &manifest.metadata,
         version: newest.map(|tip| tip.version),
         events: newest.map(|tip| tip.events),
