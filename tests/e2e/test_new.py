@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pug import INVALID, Home
+from pug import INVALID, ROOT, Home
+from python_components import COMPONENTIZE
 
 INPUT = {"kind": "input", "text": "hello"}
 ECHO = {"kind": "echo", "text": "HELLO"}
@@ -21,7 +22,7 @@ def author(tmp_path):
         "CARGO_HOME": os.environ.get("CARGO_HOME", str(real / ".cargo")),
         "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(real / ".rustup")),
         # One target folder for all tests: dependencies are built once.
-        "CARGO_TARGET_DIR": str(Path(os.environ.get("TMPDIR", "/tmp")) / "pugmark-new-target"),
+        "CARGO_TARGET_DIR": str(ROOT / "target/new"),
     }
     return Home(tmp_path / "author", **tools)
 
@@ -90,6 +91,12 @@ def test_python(author):
     assert "OK" in tool(author, folder, "python", "-m", "unittest")
     events, components = ran(author, "python", "handler.py", cwd=folder)
     assert events == [INPUT, ECHO] and components == {None}
+    author.env["PATH"] = f"{COMPONENTIZE}:{author.env['PATH']}"
+    built = build(author, folder)
+    assert (built["path"], built["language"]) == ("my-agent.wasm", "python")
+    events, components = ran(author, "./my-agent.wasm", cwd=folder)
+    assert events == [INPUT, ECHO] and components == {built["digest"]}
+    assert "2 steps replayed, identical" in author.ok("replay")
 
 
 @pytest.mark.parametrize("name", ["My-Agent", "a/b", "../a", "std", "2nd", "a-"])

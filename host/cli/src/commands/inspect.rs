@@ -138,6 +138,7 @@ impl Rows {
 fn access_name(access: Access) -> String {
     match access {
         Access::Served => "served".to_owned(),
+        Access::AllowHttp => "served to hosts of `run --allow-http`".to_owned(),
         Access::Denied => paint(Style::Waiting, "denies every call"),
         Access::Refused => paint(Style::Removed, "refused"),
     }

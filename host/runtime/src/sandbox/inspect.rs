@@ -231,6 +231,9 @@ pub(super) fn hint(exports: &[String]) -> String {
 pub enum Access {
     /// It works.
     Served,
+    /// It works for the hosts that whoever runs it allows, and denies every other call.
+    #[serde(rename = "allow-http")]
+    AllowHttp,
     /// It is there, and denies every call.
     Denied,
     /// It is not there: what asks for it is not loaded.
@@ -243,6 +246,8 @@ pub(super) fn access_to(import: &str) -> Access {
     let series = if interface.starts_with("wasi:") { "0.2." } else { "0.1." };
     if !version.starts_with(series) {
         Access::Refused
+    } else if interface == "wasi:http/outgoing-handler" {
+        Access::AllowHttp
     } else if SERVED.contains(&interface) {
         Access::Served
     } else if DENIED.contains(&interface) {

@@ -145,10 +145,11 @@ mod tests {
             r#"(component
             (import "wasi:keyvalue/store@0.2.0" (instance))
             (import "wasi:filesystem/types@0.2.6" (instance))
+            (import "wasi:http/outgoing-handler@0.2.6" (instance))
             (instance $i) (export "wasi:cli/run@0.2.0" (instance $i)))"#,
         );
         let accesses: Vec<Access> = found.imports.iter().map(|import| import.access).collect();
-        assert_eq!(accesses, [Access::Refused, Access::Denied]);
+        assert_eq!(accesses, [Access::Refused, Access::Denied, Access::AllowHttp]);
         assert_eq!((found.world, found.component), (None, None));
         assert!(found.problem.unwrap().contains("wasi:keyvalue/store@0.2.0"));
     }
