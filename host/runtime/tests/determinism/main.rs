@@ -18,7 +18,7 @@ use pugmark_runtime::replay::{Options, Outcome};
 
 use document::Table;
 use guests::{Guest, guests};
-use session::{Recorded, record, replayed};
+use session::{Instances, Recorded, record, replayed};
 use variants::{VARIANTS, Variant};
 
 /// What each guest's sessions came to under each variant, by their places.
@@ -59,7 +59,7 @@ fn compare(guest: &Guest) -> Vec<String> {
     let Some(bytes) = guest.bytes() else {
         return VARIANTS.iter().map(|_| "–".to_owned()).collect();
     };
-    let first = record(guest, &bytes, &VARIANTS[0]);
+    let first = record(guest, &bytes, &VARIANTS[0], Instances::Kept);
     VARIANTS.iter().map(|variant| cell(guest, &bytes, &first, variant)).collect()
 }
 
@@ -70,7 +70,7 @@ fn cell(guest: &Guest, bytes: &bytes::Bytes, first: &Recorded, variant: &Variant
     if !guest.under.contains(variant.letter) {
         return "–".to_owned();
     }
-    let recorded = record(guest, bytes, variant);
+    let recorded = record(guest, bytes, variant, Instances::Kept);
     if let Some(what) = recorded.difference(first) {
         return format!("differs: {what}");
     }
@@ -101,12 +101,24 @@ const ANSWERS: [(&str, &str); 3] = [
 fn answers_are_those_of_this_abi() {
     let mut found = Vec::new();
     for guest in guests().into_iter().filter(Guest::is_text) {
-        let recorded = record(&guest, &guest.bytes().unwrap(), &VARIANTS[0]);
+        let recorded = record(&guest, &guest.bytes().unwrap(), &VARIANTS[0], Instances::Kept);
         assert_eq!(recorded.failures(), [""; 0], "{}", guest.name);
         found.push((guest.name, recorded.answers().to_string()));
     }
     let found: Vec<_> = found.iter().map(|(name, digest)| (*name, digest.as_str())).collect();
     assert_eq!(found, ANSWERS);
+}
+
+/// Records say at which version an instance began, so buckets are not the same; logs are.
+#[test]
+fn an_instance_that_is_kept_writes_the_log_that_fresh_ones_write() {
+    for guest in guests().into_iter().filter(|guest| ["triage", "counter"].contains(&guest.name)) {
+        let bytes = guest.bytes().unwrap();
+        for variant in VARIANTS.iter().filter(|variant| COLD.contains(variant.letter)) {
+            let recorded = |instances| record(&guest, &bytes, variant, instances).answers();
+            assert_eq!(recorded(Instances::Kept), recorded(Instances::Fresh), "{}", guest.name);
+        }
+    }
 }
 
 /// A recursion that ends under one variant and does not under another is a limit met, and no answer.
@@ -121,7 +133,7 @@ fn what_overflows_the_stack_commits_nothing_under_any_variant() {
     let bytes = bytes::Bytes::from(wat::parse_str(text).unwrap());
     let guest = Guest::named("stack");
     for variant in &VARIANTS {
-        let recorded = record(&guest, &bytes, variant);
+        let recorded = record(&guest, &bytes, variant, Instances::Kept);
         let reason = "over the call stack limit of 1MiB, which is fixed";
         assert_eq!(recorded.failures(), [reason], "{}", variant.name);
     }

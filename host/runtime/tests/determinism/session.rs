@@ -16,7 +16,7 @@ use pugmark_log::{
 };
 use pugmark_runtime::replay::{Options, Progress, Report, replay};
 use pugmark_runtime::sandbox::{Component, Limits};
-use pugmark_runtime::{Context, Handler, StepError, keep_component, run};
+use pugmark_runtime::{Context, Handler, Keeper, StepError, keep_component, run};
 
 use crate::guests::{Guest, Session};
 use crate::variants::Variant;
@@ -50,8 +50,15 @@ pub struct Recorded {
     files: BTreeMap<String, Bytes>,
 }
 
+/// Whether a typed handler's instance is kept from step to step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Instances {
+    Kept,
+    Fresh,
+}
+
 /// Runs all sessions of a guest under a variant.
-pub fn record(guest: &Guest, bytes: &Bytes, variant: &Variant) -> Recorded {
+pub fn record(guest: &Guest, bytes: &Bytes, variant: &Variant, instances: Instances) -> Recorded {
     let component = variant.sandbox().load_bytes(guest.name, bytes.clone()).unwrap();
     runtime().block_on(async {
         let environment = Arc::new(Counting(0.into()));
@@ -60,7 +67,8 @@ pub fn record(guest: &Guest, bytes: &Bytes, variant: &Variant) -> Recorded {
         let (mut tips, mut failures) = (Vec::new(), Vec::new());
         for session in &guest.sessions {
             let id = start(&bucket, session).await;
-            if let Err(failure) = run_session(&bucket, id, &component, session).await {
+            let ran = run_session(&bucket, id, &component, session, instances).await;
+            if let Err(failure) = ran {
                 failures.push(cause(&failure));
             }
             tips.push(bucket.tip(&id, None).await.unwrap());
@@ -90,6 +98,7 @@ async fn run_session(
     id: SessionId,
     component: &Component,
     session: &Session,
+    instances: Instances,
 ) -> Result<(), StepError> {
     let handler = Handler::Component { component: component.clone(), args: session.args.clone() };
     let context = Context {
@@ -103,6 +112,7 @@ async fn run_session(
         fetcher: None,
         lifecycle: None,
         cache: None,
+        keeper: (instances == Instances::Kept).then(Keeper::default),
     };
     let tip = bucket.tip(&id, None).await.unwrap();
     let options =
