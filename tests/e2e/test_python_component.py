@@ -213,7 +213,7 @@ elif what == "frame":
         "environment": sorted(os.environ), "helper": helper.__file__,
     })
 elif what == "bodies":
-    for obj in pugmark.state():
+    for obj in list(pugmark.state()):
         body = obj.body()
         pugmark.write({"name": obj.name(), "size": len(body), "sum": sum(body)})
 elif what == "packages":
@@ -282,17 +282,27 @@ def prompt():
 }
 
 
+WHEEL = {
+    "greeting/__init__.py": """
+from .words import HELLO
+
+def hello(name):
+    import greeting.more
+    return HELLO.format(name) + greeting.more.MARK
+""",
+    "greeting/words.py": 'HELLO = "Hello, {}"\n',
+    "greeting/more.py": 'MARK = "!"\n',
+    "greeting-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n",
+    "greeting-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "greeting-1.0.dist-info/RECORD": "",
+}
+
+
 def wheel(path):
-    """A package of pure Python, as a file that pip installs."""
-    record = "greeting-1.0.dist-info"
+    """A package of pure Python, as a file that pip installs; the same bytes each time."""
     with zipfile.ZipFile(path, "w") as file:
-        file.writestr("greeting/__init__.py", "from .words import HELLO\n\ndef hello(name):\n    import greeting.more\n    return HELLO.format(name) + greeting.more.MARK\n")
-        file.writestr("greeting/words.py", 'HELLO = "Hello, {}"\n')
-        file.writestr("greeting/more.py", 'MARK = "!"\n')
-        file.writestr(f"{record}/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
-        file.writestr(f"{record}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr(f"{record}/RECORD", "")
-    return path
+        for name, text in WHEEL.items():
+            file.writestr(zipfile.ZipInfo(name), text)
 
 
 @pytest.fixture
@@ -373,7 +383,9 @@ def test_bodies_of_any_size_and_encoding(author, probe):
         (author.path / name).write_bytes(stored)
     author.ok("run", "--once", "--", PYTHON, author.script(WRITER), *bodies)
     author.ok("run", "--once", "--", probe, "bodies")
-    assert author.bucket.events(session)[len(bodies) :] == [
+    *said, pause = author.bucket.bodies(session)[len(bodies) :]
+    assert pause == b"end"
+    assert [json.loads(body) for body in said] == [
         {"name": name.split(".")[0], "size": len(body), "sum": sum(body)}
         for name, (_, body) in bodies.items()
     ]
