@@ -18,6 +18,7 @@ demo:
 bench: build
 	tests/setup.sh large
 	cargo run --release --locked -p pugmark-bench -- --large-component target/bench/large.wasm $(BENCH_ARGS)
+	target/venv/bin/python tests/bench/python.py
 
 install:
 	cargo install --locked --path host/cli

@@ -74,6 +74,9 @@ class Build:
             source = file.read()
         program = Program(self.config["script"], source)
         bundles.install(self.bundle)
+        if self.config["http"]:
+            outgoing = importlib.import_module("pugmark_component.outgoing")
+            outgoing.install(importlib.import_module("socket"))
         _stage.building = True
         for name in _LATE:
             importlib.import_module(name)

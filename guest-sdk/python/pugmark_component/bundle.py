@@ -29,6 +29,14 @@ class NativeModule(ImportError):
         super().__init__(f"{name} is machine code ({path})", name=name, path=path)
 
 
+# Modules that something of this package is put into when they have been loaded.
+_ADAPTED = {
+    "asyncio": "pugmark_component.loop",
+    "requests.adapters": "pugmark_component.outgoing",
+    "urllib3.util.connection": "pugmark_component.outgoing",
+}
+
+
 @dataclass
 class Root:
     """A folder that modules are found in, while a component is built."""
@@ -124,10 +132,9 @@ class Bundle(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         """Runs a module's code."""
         if self.modules[module.__name__].packed is not None:
             exec(self.get_code(module.__name__), module.__dict__)
-        if module.__name__ == "asyncio":
-            from . import loop
-
-            loop.install()
+        if module.__name__ in _ADAPTED:
+            adapt = importlib.import_module(_ADAPTED[module.__name__])
+            adapt.install(module)
 
     def get_code(self, fullname):
         """Compiles a module; errors and tracebacks name its path."""

@@ -6,8 +6,10 @@ with `Run.run`.
 
 import componentize_py_types  # noqa: F401
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import sys
 import weakref  # noqa: F401
 from importlib.machinery import PathFinder
@@ -21,8 +23,8 @@ step.prepare_streams()
 from pugmark_component.build import Build, report  # noqa: E402
 from pugmark_component.rehearsal import rehearse  # noqa: E402
 from wit_world import exports  # noqa: E402
-# componentize-py looks all of them up when this module is through, and then nothing is found.
-from wit_world.imports import log, objects, session, types  # noqa: E402, F401
+from wit_world import imports  # noqa: E402
+from wit_world.imports import objects, session  # noqa: E402
 
 
 def _build():
@@ -46,6 +48,10 @@ def _forget_files():
     sys.path_importer_cache.clear()
     sys.meta_path.remove(PathFinder)
 
+
+# componentize-py looks all of these up when this module is through, and then nothing is found.
+for _module in pkgutil.iter_modules(imports.__path__):
+    importlib.import_module(f"{imports.__name__}.{_module.name}")
 
 _program = _build()
 _forget_files()

@@ -36,6 +36,6 @@ class Loop(asyncio.base_events.BaseEventLoop):
         """Nobody else runs who would have to be heard."""
 
 
-def install() -> None:
+def install(module) -> None:
     """Has `asyncio.run` and its like make this one."""
     type(asyncio.events._get_event_loop_policy())._loop_factory = Loop

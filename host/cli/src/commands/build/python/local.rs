@@ -14,11 +14,11 @@ const LARGEST_FILE: u64 = 1024 * 1024;
 /// What holds no modules of a handler's.
 const NEVER: [&str; 3] = ["__pycache__", "node_modules", "target"];
 
-/// Copies them from `beside` to `to`.
+/// Copies them from `beside` to `to`. Returns the first parts of all names that are imported.
 ///
 /// # Errors
 /// If a file cannot be read or written.
-pub fn copy(script: &str, beside: &Path, to: &Path) -> io::Result<()> {
+pub fn copy(script: &str, beside: &Path, to: &Path) -> io::Result<BTreeSet<String>> {
     let mut known = BTreeSet::new();
     let mut open: Vec<String> = imported(script).map(str::to_owned).collect();
     while let Some(name) = open.pop() {
@@ -36,7 +36,7 @@ pub fn copy(script: &str, beside: &Path, to: &Path) -> io::Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(known)
 }
 
 /// The files of a module or package.
@@ -122,7 +122,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        copy("import tools\nimport json\n", &beside, &to).unwrap();
+        let known = copy("import tools\nimport json\n", &beside, &to).unwrap();
+        assert_eq!(known, ["helper", "json", "tools"].map(str::to_owned).into());
         let mut files = Vec::new();
         walk(&to, &mut files).unwrap();
         let mut files: Vec<_> = files.iter().map(|file| file.strip_prefix(&to).unwrap()).collect();

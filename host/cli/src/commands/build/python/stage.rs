@@ -18,6 +18,15 @@ use crate::error::Error;
 
 include!(concat!(env!("OUT_DIR"), "/embedded_python.rs"));
 
+/// The world of scripts that may ask by HTTP: whether they do is not known before they are run.
+const ASKING: &str = "world asking { include command; import wasi:http/outgoing-handler@0.2.0; }\n";
+
+/// What a script imports that may ask by HTTP.
+const CLIENTS: [&str; 4] = ["http", "requests", "urllib", "urllib3"];
+
+/// What the code that runs in a component calls interfaces that would else have the same name.
+const NAMES: [&str; 2] = ["pugmark:handler/types@0.1.0=types", "wasi:http/types@0.2.0=http_types"];
+
 /// What is componentized: it builds when it is imported.
 const ENTRY: &str = "pugmark_component.entry";
 
@@ -28,6 +37,8 @@ pub struct Stage {
     script: String,
     /// Where packages are found besides those that are installed for this build.
     packages: Option<PathBuf>,
+    /// Whether the component may ask by HTTP.
+    asks: bool,
 }
 
 /// What the code that runs while building is told.
@@ -36,6 +47,7 @@ struct Plan<'a> {
     script: &'a str,
     source: &'a str,
     report: &'a str,
+    http: bool,
     roots: Vec<Root<'a>>,
 }
 
@@ -60,7 +72,8 @@ impl Stage {
         let text = fs::read(&source.path).map_err(|error| file("read", &source.path, error))?;
         let folder = TempDir::with_prefix("pugmark-build-")
             .map_err(|error| file("make", &std::env::temp_dir(), error))?;
-        let stage = Self { folder, script: shown(&source.path), packages: None };
+        let script = shown(&source.path);
+        let mut stage = Self { folder, script, packages: None, asks: false };
         let beside = match source.path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
@@ -76,20 +89,25 @@ impl Stage {
             for folder in ["local", "site", "none/lib/site-packages"] {
                 fs::create_dir_all(stage.path(folder))?;
             }
+            stage.write("wit/asking.wit", ASKING.as_bytes())?;
             stage.write("script.py", &text)?;
             local::copy(&String::from_utf8_lossy(&text), beside, &stage.path("local"))
         };
-        lay_out().map_err(|error| file("copy what is beside", &source.path, error))?;
+        let imported =
+            lay_out().map_err(|error| file("copy what is beside", &source.path, error))?;
+        stage.asks = CLIENTS.iter().any(|client| imported.contains(*client));
         Ok(stage)
     }
 
-    /// Where packages are to be installed.
-    pub fn packages(&self) -> PathBuf {
+    /// Where packages are to be installed. They may ask by HTTP.
+    pub fn packages(&mut self) -> PathBuf {
+        self.asks = true;
         self.path("site")
     }
 
-    /// Has packages of another folder be found, too.
+    /// Has packages of another folder be found, too. They may ask by HTTP.
     pub fn add_packages(&mut self, folder: PathBuf) {
+        self.asks = true;
         self.packages = Some(folder);
     }
 
@@ -106,11 +124,21 @@ impl Stage {
             root("/python", "python3.14/", true, false),
             root("/0/site", "site-packages/", true, false),
         ];
+        if self.asks {
+            // Before Python's own: it has an `ssl` that does without a library.
+            let overlay = "/1/pugmark_component/overlay";
+            roots.insert(0, root(overlay, "python3.14/", true, false));
+        }
         if self.packages.is_some() {
             roots.push(root("/2", "site-packages/", false, false));
         }
-        let plan =
-            Plan { script: &self.script, source: "/0/script.py", report: "/0/report.json", roots };
+        let plan = Plan {
+            script: &self.script,
+            source: "/0/script.py",
+            report: "/0/report.json",
+            http: self.asks,
+            roots,
+        };
         let written = serde_json::to_vec(&plan).map_err(io::Error::other);
         let written = written.and_then(|text| self.write("build.json", &text));
         written.map_err(|error| file("write", &self.path("build.json"), error))
@@ -119,7 +147,12 @@ impl Stage {
     /// Tells componentize-py what to do.
     pub fn apply(&self, command: &mut Command) {
         command.env("VIRTUAL_ENV", self.path("none"));
-        command.arg("-d").arg(self.path("wit")).args(["-w", "command", "componentize"]);
+        command.arg("-d").arg(self.path("wit"));
+        command.args(["-w", if self.asks { "asking" } else { "command" }]);
+        for name in &NAMES[..if self.asks { 2 } else { 1 }] {
+            command.args(["--import-interface-name", name]);
+        }
+        command.arg("componentize");
         command.arg("-p").arg(self.path("")).arg("-p").arg(self.path("sdk"));
         if let Some(packages) = &self.packages {
             command.arg("-p").arg(packages);
