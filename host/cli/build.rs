@@ -1,5 +1,5 @@
 //! Puts the files that `pugmark new` and `pugmark build` write into the binary: the folder
-//! `templates`, and the sources of the SDKs for Rust and Python.
+//! `templates`, and the sources of the SDKs for Rust, Python and JavaScript.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ const SDK: [&str; 4] = ["Cargo.toml", "README.md", "src", "wit"];
 
 /// What of the Python SDK a component holds.
 const PYTHON_SDK: [&str; 2] = ["pugmark", "pugmark_component"];
+
+/// What of the JavaScript SDK a handler and a component need.
+const JAVASCRIPT_SDK: [&str; 4] = ["package.json", "index.d.ts", "testing.d.ts", "src"];
 
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -22,7 +25,11 @@ fn main() -> io::Result<()> {
     let mut text = String::new();
     table(&mut text, "SDK", &here.join("../../guest-sdk/python"), &PYTHON_SDK)?;
     table(&mut text, "WIT", &here.join("../../wit"), &[""])?;
-    fs::write(Path::new(&out).join("embedded_python.rs"), text)
+    fs::write(Path::new(&out).join("embedded_python.rs"), text)?;
+    let mut text = String::new();
+    table(&mut text, "SDK", &here.join("../../guest-sdk/javascript"), &JAVASCRIPT_SDK)?;
+    table(&mut text, "WIT", &here.join("../../wit"), &[""])?;
+    fs::write(Path::new(&out).join("embedded_javascript.rs"), text)
 }
 
 /// A table of the files below `root` by their paths there, in order.

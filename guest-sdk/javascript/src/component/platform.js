@@ -26,7 +26,7 @@ export function readObject(hash, offset, length) {
 }
 
 export function session() {
-  inStep("session");
+  inStep("session()");
   const { id, agent, snapshot, metadata } = get();
   return { id, agent, snapshot: Number(snapshot), metadata: Object.fromEntries(metadata) };
 }

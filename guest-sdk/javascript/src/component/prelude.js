@@ -21,10 +21,10 @@ export function inStep(name) {
   }
 }
 
-function onlyInSteps(name, target, replacement) {
+function onlyInSteps(target, name, shown, replacement) {
   const original = replacement ?? target[name].bind(target);
   target[name] = (...parameters) => {
-    inStep(name);
+    inStep(shown);
     return original(...parameters);
   };
 }
@@ -32,14 +32,14 @@ function onlyInSteps(name, target, replacement) {
 const draw = crypto.getRandomValues.bind(crypto);
 const words = new Uint32Array(2);
 
-onlyInSteps("random", Math, () => {
+onlyInSteps(Math, "random", "Math.random()", () => {
   const [high, low] = draw(words);
   return ((high >>> 5) * 0x4000000 + (low >>> 6)) / 0x20000000000000;
 });
-onlyInSteps("getRandomValues", crypto);
-onlyInSteps("randomUUID", crypto);
-onlyInSteps("setTimeout", globalThis);
-onlyInSteps("setInterval", globalThis);
+onlyInSteps(crypto, "getRandomValues", "crypto.getRandomValues()");
+onlyInSteps(crypto, "randomUUID", "crypto.randomUUID()");
+onlyInSteps(globalThis, "setTimeout", "setTimeout()");
+onlyInSteps(globalThis, "setInterval", "setInterval()");
 
 // The engine's own has the time of the build in it.
 Object.defineProperties(performance, {

@@ -79,6 +79,7 @@ pub enum Command {
     Completions(completions::Completions),
     Man(man::Man),
     CompileComponent(compile_component::CompileComponent),
+    InitializeJavascript(build::javascript::initialize::InitializeJavascript),
 }
 
 impl Command {
@@ -116,6 +117,7 @@ impl Command {
             Self::Completions(command) => command.run(),
             Self::Man(command) => command.run(),
             Self::CompileComponent(command) => command.run(),
+            Self::InitializeJavascript(command) => command.run(),
         }
     }
 }

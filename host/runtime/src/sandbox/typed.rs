@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pugmark_log::{Attributes, PAUSE_CONTENT_TYPE};
+use pugmark_log::{Attributes, PAUSE_CONTENT_TYPE, SessionId, Target};
 use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
@@ -68,7 +68,8 @@ pub(super) fn step(
 ) -> Result<Vec<Output>, StepError> {
     let decided = decide(handler, store, lines);
     store.data_mut().log_lines.finish();
-    outputs(decided?, &store.data().limits)
+    let state = store.data();
+    outputs(decided?, state.frame.session, &state.limits)
 }
 
 fn decide(
@@ -113,13 +114,19 @@ fn entry(line: &LogLine) -> types::Entry {
 }
 
 /// A decision as outputs: a pause or a sleep is the last of them.
-fn outputs(decision: types::Decision, limits: &Limits) -> Result<Vec<Output>, StepError> {
+fn outputs(
+    decision: types::Decision,
+    own: SessionId,
+    limits: &Limits,
+) -> Result<Vec<Output>, StepError> {
     let count = decision.outputs.len();
     let unusable = |line: usize, message: String| Failure::Output { line, message };
-    check_extra(&decision.extra).map_err(|message| unusable(count, message))?;
+    if let Some((name, _)) = decision.extra.first() {
+        return Err(unusable(count, unknown(name)).into());
+    }
     let mut outputs = Vec::with_capacity(count + 1);
     for (output, line) in decision.outputs.into_iter().zip(1..) {
-        outputs.push(self::output(output).map_err(|message| unusable(line, message))?);
+        outputs.push(self::output(output, own).map_err(|message| unusable(line, message))?);
     }
     let pause = match decision.next {
         types::Next::Continue => None,
@@ -138,8 +145,8 @@ fn outputs(decision: types::Decision, limits: &Limits) -> Result<Vec<Output>, St
     Ok(outputs)
 }
 
-fn output(output: types::Output) -> Result<Output, String> {
-    check_extra(&output.extra)?;
+fn output(output: types::Output, own: SessionId) -> Result<Output, String> {
+    let target = target(&output.extra, own)?;
     if output.content_type.as_deref() == Some(PAUSE_CONTENT_TYPE) {
         return Err("a typed handler pauses by what its decision says comes next".to_owned());
     }
@@ -157,7 +164,7 @@ fn output(output: types::Output) -> Result<Output, String> {
         schema_url: output.schema_url,
         metadata,
     };
-    Ok(Output { body: output.data.into(), attributes, ..Output::default() })
+    Ok(Output { body: output.data.into(), attributes, target, ..Output::default() })
 }
 
 fn pause(reason: String, wait: Option<Duration>) -> Output {
@@ -170,12 +177,29 @@ fn pause(reason: String, wait: Option<Duration>) -> Output {
     Output { body: reason.into(), attributes, ..Output::default() }
 }
 
-/// No name is known yet.
-fn check_extra(extra: &[(String, String)]) -> Result<(), String> {
-    match extra.first() {
-        Some((name, _)) => Err(format!("`{name}` is not known to this version of pugmark")),
-        None => Ok(()),
+/// Where an output goes, if not into the handler's own session.
+fn target(extra: &[(String, String)], own: SessionId) -> Result<Option<Target>, String> {
+    let mut target = None;
+    for (name, value) in extra {
+        let said = match (name.as_str(), value.as_str()) {
+            ("fork", "true") => Target::Fork,
+            ("fork", _) => return Err("`fork` is not `true`".to_owned()),
+            ("session", id) => match id.parse() {
+                Ok(session) if session == own => continue,
+                Ok(session) => Target::Session(session),
+                Err(_) => return Err("`session` is not the id of a session".to_owned()),
+            },
+            _ => return Err(unknown(name)),
+        };
+        if target.replace(said).is_some() {
+            return Err("it goes to more than one place".to_owned());
+        }
     }
+    Ok(target)
+}
+
+fn unknown(name: &str) -> String {
+    format!("`{name}` is not known to this version of pugmark")
 }
 
 fn check(outputs: &[Output], limits: &Limits) -> Result<(), Exceeded> {
@@ -213,10 +237,12 @@ mod tests {
         }
     }
 
+    const OWN: &str = "01923456-789a-7fff-bfff-ffffffffffff";
+
     fn decided(said: Vec<types::Output>, next: types::Next) -> Result<Vec<Output>, Failure> {
         let decision = types::Decision { outputs: said, next, extra: Vec::new() };
         let limits = Limits { outputs: 2, output_bytes: 64, ..Limits::default() };
-        outputs(decision, &limits).map_err(|error| match error {
+        outputs(decision, OWN.parse().unwrap(), &limits).map_err(|error| match error {
             StepError::Failure(failure) => failure,
             StepError::Host(error) => panic!("{error}"),
         })
@@ -259,10 +285,29 @@ mod tests {
         let message = "its metadata has `a` twice".to_owned();
         let failure = decided(vec![said(b""), twice], types::Next::Continue).unwrap_err();
         assert_eq!(failure, Failure::Output { line: 2, message });
-        let extra = types::Output { extra: vec![("fork".into(), "1".into())], ..said(b"") };
-        let message = "`fork` is not known to this version of pugmark".to_owned();
+        let extra = types::Output { extra: vec![("later".into(), "1".into())], ..said(b"") };
+        let message = "`later` is not known to this version of pugmark".to_owned();
         let failure = decided(vec![extra], types::Next::Continue).unwrap_err();
         assert_eq!(failure, Failure::Output { line: 1, message });
+    }
+
+    #[test]
+    fn outputs_go_elsewhere() {
+        let other = OWN.replace("fff-b", "ffe-b");
+        let to = |extra: &[(&str, &str)]| {
+            let extra = extra.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            let output = types::Output { extra: extra.collect(), ..said(b"") };
+            decided(vec![output], types::Next::Continue).map(|outputs| outputs[0].target)
+        };
+        assert_eq!(to(&[("fork", "true")]), Ok(Some(Target::Fork)));
+        let session = Target::Session(other.parse().unwrap());
+        assert_eq!(to(&[("session", &other)]), Ok(Some(session)));
+        assert_eq!(to(&[("session", OWN)]), Ok(None));
+        for refused in
+            [&[("fork", "1")][..], &[("session", "x")], &[("fork", "true"), ("session", &other)]]
+        {
+            assert!(matches!(to(refused), Err(Failure::Output { line: 1, .. })));
+        }
     }
 
     #[test]

@@ -1,3 +1,4 @@
+pub mod javascript;
 mod python;
 mod rust;
 mod source;
@@ -94,11 +95,7 @@ impl Build {
                 Ok(Built { name: source.stem(), bytes })
             }
             Language::Python => python::build(source, &self.python),
-            language @ Language::JavaScript => Err(Error::Build {
-                path: source.path.display().to_string(),
-                reason: format!("this version builds no components from {}", language.name()),
-                hint: None,
-            }),
+            Language::JavaScript => javascript::build(source),
         }
     }
 
