@@ -4,10 +4,11 @@
 //   pugmark run -- node handler.js              # or: pugmark build, pugmark run -- receipts.wasm
 //   echo '{"kind":"approve","receipt":"lunch","cents":1250}' | pugmark push
 //
-// It looks at an image once, reminds twice, a day apart, and then waits. What is approved becomes a
-// record of 16 bytes, for the program that keeps the books.
+// It looks at an image once, reminds twice and then waits: a day apart, or what the session's metadata
+// say (`pugmark start --meta remind-after-seconds=3600`). What is approved becomes a record of 16
+// bytes, for the program that keeps the books.
 
-import { BodyError, Output, append, log, main, pause, sleep } from "pugmark";
+import { BodyError, Output, append, log, main, pause, session, sleep } from "pugmark";
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const REMINDERS = 2;
@@ -72,7 +73,8 @@ export default class Receipts {
     if (this.awake) {
       return append(Output.json({ kind: "reminder", receipts }));
     }
-    return sleep({ days: 1 }, `waiting for approval of ${receipts.join(", ")}`);
+    const seconds = Number(session().metadata["remind-after-seconds"] ?? 86_400);
+    return sleep({ seconds }, `waiting for approval of ${receipts.join(", ")}`);
   }
 }
 

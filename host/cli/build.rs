@@ -12,7 +12,8 @@ const SDK: [&str; 4] = ["Cargo.toml", "README.md", "src", "wit"];
 const PYTHON_SDK: [&str; 2] = ["pugmark", "pugmark_component"];
 
 /// What of the JavaScript SDK a handler and a component need.
-const JAVASCRIPT_SDK: [&str; 4] = ["package.json", "index.d.ts", "testing.d.ts", "src"];
+const JAVASCRIPT_SDK: [&str; 5] =
+    ["README.md", "package.json", "index.d.ts", "testing.d.ts", "src"];
 
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Serialize;
@@ -38,6 +38,11 @@ struct Plan<'a> {
     output: &'a Path,
 }
 
+/// The SDK's files: paths, and what they hold.
+pub fn sdk() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SDK.iter().copied()
+}
+
 /// Builds a module.
 ///
 /// # Errors
@@ -48,7 +53,7 @@ pub fn build(source: &Source) -> Result<Built, Error> {
         .map_err(|error| file("make", &std::env::temp_dir(), error))?;
     let read = |error| file("read", &source.path, error);
     let folder = fs::canonicalize(temporary.path()).map_err(read)?;
-    for (path, text) in SDK {
+    for (path, text) in sdk() {
         lay_out(&folder, &format!("sdk/{path}"), text)?;
     }
     for (path, text) in WIT {
@@ -80,7 +85,7 @@ pub fn build(source: &Source) -> Result<Built, Error> {
 }
 
 /// A program to be run in place of wizer: this one, which runs wizer in turn.
-fn initializer(folder: &Path, tools: &Path, work: &Path) -> Result<std::path::PathBuf, Error> {
+fn initializer(folder: &Path, tools: &Path, work: &Path) -> Result<PathBuf, Error> {
     let this =
         std::env::current_exe().map_err(|error| file("find", Path::new("pugmark"), error))?;
     let words = [&*this, Path::new("initialize-javascript"), tools, work];

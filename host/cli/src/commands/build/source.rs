@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use pugmark_runtime::sandbox::is_wasm;
+use serde::Deserialize;
 
 use super::file;
 use crate::error::Error;
@@ -92,10 +93,15 @@ impl Source {
                 return Ok(Self { path, language });
             }
         }
+        if let Some(path) = main_of_package(folder)? {
+            return Ok(Self { path, language: Language::JavaScript });
+        }
         let names = IN_FOLDERS.map(|(name, _)| name).join(", ");
         Err(Error::not_found(
             format!("there is nothing to build in the folder `{}`", folder.display()),
-            format!("it has none of {names}; give the handler's file itself"),
+            format!(
+                "it has none of {names}, and no package.json with `main`; give the handler's file itself"
+            ),
         ))
     }
 
@@ -110,6 +116,24 @@ impl Source {
         let folder = whole.parent().and_then(Path::file_name);
         folder.map_or(stem, |name| name.to_string_lossy().into_owned())
     }
+}
+
+/// The module that a folder's package.json names as `main`, if there is one.
+fn main_of_package(folder: &Path) -> Result<Option<PathBuf>, Error> {
+    #[derive(Deserialize)]
+    struct Package {
+        main: Option<PathBuf>,
+    }
+    let path = folder.join("package.json");
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| file("read", &path, error))?,
+    };
+    let package: Package = serde_json::from_slice(&text).map_err(|error| {
+        let message = format!("`{}` cannot be understood: {error}", path.display());
+        Error::invalid(message, "mend it, or give the handler's file itself")
+    })?;
+    Ok(package.main.map(|main| folder.join(main)))
 }
 
 fn begins_as_wasm(path: &Path) -> bool {
@@ -133,6 +157,20 @@ mod tests {
         assert_eq!(source.stem(), name);
         fs::write(folder.path().join("Cargo.toml"), "").unwrap();
         assert_eq!(Source::find(folder.path()).unwrap().language, Language::Rust);
+    }
+
+    #[test]
+    fn a_package_names_its_module() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("package.json");
+        fs::write(&package, "{").unwrap();
+        assert!(matches!(Source::find(folder.path()), Err(Error::Invalid { .. })));
+        fs::write(&package, "{}").unwrap();
+        assert!(matches!(Source::find(folder.path()), Err(Error::NotFound { .. })));
+        fs::write(&package, r#"{"main":"src/agent.js"}"#).unwrap();
+        let source = Source::find(folder.path()).unwrap();
+        assert_eq!(source.language, Language::JavaScript);
+        assert_eq!(source.path, folder.path().join("src/agent.js"));
     }
 
     #[test]

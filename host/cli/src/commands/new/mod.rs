@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::commands::build::javascript;
 use crate::error::Error;
 use crate::output::{is_json, note, to_json, to_stdout};
 
@@ -19,8 +20,8 @@ const FILLED_IN: &str = ".tmpl";
 
 /// Make a folder with a new handler: it works, and has a test and a README
 ///
-/// Nothing is fetched. A Rust handler comes with the sources of the SDK that this pugmark was built
-/// with, in `vendor/`.
+/// Nothing is fetched. A Rust or JavaScript handler comes with the sources of the SDK that this
+/// pugmark was built with, in `vendor/`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pugmark new triage --lang rust\n  \
@@ -42,6 +43,9 @@ enum Lang {
     Rust,
     /// A script, as a subprocess and as a component
     Python,
+    /// A module, as a subprocess of Node and as a component
+    #[value(name = "javascript")]
+    JavaScript,
 }
 
 impl Lang {
@@ -49,6 +53,7 @@ impl Lang {
         match self {
             Self::Rust => "rust",
             Self::Python => "python",
+            Self::JavaScript => "javascript",
         }
     }
 
@@ -59,6 +64,7 @@ impl Lang {
             Self::Python => {
                 &["pip install -r requirements.txt", "python -m unittest", "pugmark build"]
             }
+            Self::JavaScript => &["npm install", "npm test", "pugmark build"],
         }
     }
 }
@@ -116,8 +122,13 @@ fn files(name: &str, lang: Lang) -> Result<Vec<(String, String)>, Error> {
             None => files.push((path.to_owned(), (*text).to_owned())),
         }
     }
-    if lang == Lang::Rust {
-        files.extend(sdk::files(SDK)?);
+    match lang {
+        Lang::Rust => files.extend(sdk::files(SDK)?),
+        Lang::JavaScript => files.extend(
+            javascript::sdk()
+                .map(|(path, text)| (format!("vendor/pugmark/{path}"), text.to_owned())),
+        ),
+        Lang::Python => {}
     }
     Ok(files)
 }

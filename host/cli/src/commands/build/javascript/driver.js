@@ -109,7 +109,7 @@ async function componentized(path, bundle) {
       witPath: plan.wit,
       worldName: "handler",
       wizerBin: plan.wizer,
-      disableFeatures: ["http", "fetch-event"],
+      disableFeatures: ["fetch-event"],
     });
     return component;
   } catch (error) {
