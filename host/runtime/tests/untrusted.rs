@@ -172,6 +172,7 @@ fn run(component: &Component) {
         objects: Arc::new(NoObjects),
         limits: Limits { time_ms: 300, ..Limits::default() },
         diagnostics: Arc::new(|_, _| {}),
+        outside: None,
     };
     let _ = component.step(setup, &mut lines);
 }

@@ -110,6 +110,7 @@ async fn run_session(
         diagnostics: Arc::new(|_, _| {}),
         trace: None,
         fetcher: None,
+        http: None,
         lifecycle: None,
         cache: None,
         keeper: (instances == Instances::Kept).then(Keeper::default),
