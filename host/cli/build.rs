@@ -45,6 +45,7 @@ fn table(text: &mut String, name: &str, root: &Path, parts: &[&str]) -> io::Resu
     let _ = writeln!(text, "static {name}: &[(&str, &str)] = &[");
     for file in files {
         let below = file.strip_prefix(root).map_err(io::Error::other)?;
+        let (below, file) = (below.to_string_lossy(), file.to_string_lossy());
         let _ = writeln!(text, "    ({below:?}, include_str!({file:?})),");
     }
     text.push_str("];\n");
