@@ -74,7 +74,7 @@ def test_localhost_is_this_machine(home, server):
     for host in ["localhost", "LOCALHOST"]:
         came, _ = ask(home, f"http://{host}:{server.port}/", "--allow-http", f"localhost:{server.port}")
         assert came["status"] == 200
-    assert dict(server.requests[0][2])["Host"] == f"localhost:{server.port}"
+    assert dict(server.requests[0][2])["host"] == f"localhost:{server.port}"
 
 
 def test_without_tls_only_this_machine_is_asked(home):
