@@ -93,6 +93,7 @@ guest typed-probe-wasip1 "$guests" typed-probe lib $wasi
 guest wasi-echo "$root" wasi-echo wasi-echo $wasi "${program_flags[@]}"
 guest command-probe "$guests" command-probe command-probe $wasi "${program_flags[@]}"
 guest command-objects "$guests" command-probe command-objects $wasi "${program_flags[@]}"
+guest command-http "$guests" command-probe command-http $wasi "${program_flags[@]}"
 
 # Makes a component by itself, with a linker that only rustup's toolchains have.
 if [[ ${#cargo_flags[@]} == 0 ]] && has_target wasm32-wasip2; then

@@ -59,6 +59,27 @@ def killed(home, session, server, *flags, when, handler="http-probe"):
     server.hang.set()
 
 
+def killed_between(home, session, server, handler):
+    """Kills a run that has an answer, and has not committed.
+
+    The handler logs something then, and nobody reads it: so there it stands.
+    """
+    before = len(steps(home, session))
+    reader, writer = os.pipe()
+    size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, b"." * size)
+    process = home.spawn(
+        "run", "--allow-http", server.place, "--", guest(handler),
+        stdout=subprocess.DEVNULL, stderr=writer,
+    )
+    wait_for(lambda: trace(home, session), 30)
+    assert process.poll() is None and len(steps(home, session)) == before
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    os.close(reader)
+    os.close(writer)
+
+
 def replayed(home, *args, code=DONE):
     result = home.run("replay", *args, "--json")
     assert result.code == code, f"exit {result.code}\n{result.out}\n{result.err}"
@@ -115,19 +136,11 @@ def test_a_step_that_is_killed_goes_on_with_its_answers(home, server):
 
 def test_killed_after_the_answer_and_before_the_commit(home, server, tmp_path):
     """The model is asked once; a replay asks nobody, and nor does one without any network."""
+    # Compiled before, so that nothing but the handler has anything to say.
+    probe(home, server, "none")
+    assert run(home, server).code == FAILED
     session = probe(home, server, "told", url=server.url("/a"))
-    # Who is to read the diagnostics does not: so the handler stands between answer and commit.
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-    process = home.spawn(
-        "run", "--allow-http", server.place, "--", guest("http-probe"),
-        stdout=subprocess.DEVNULL, stderr=writer,
-    )
-    wait_for(lambda: trace(home, session), 30)
-    assert process.poll() is None and not steps(home, session)
-    process.send_signal(signal.SIGKILL)
-    process.wait(10)
-    os.close(reader), os.close(writer)
+    killed_between(home, session, server, "http-probe")
     assert run(home, server).code == DONE
     assert server.paths() == ["/a"]
     assert json.loads(saw(home, session)["body"]) == {"number": 1}
@@ -278,6 +291,34 @@ def test_the_conversation_of_an_agent(home, server):
     assert [len(messages) for messages in asked] == [1, 3, 5]
     server.stop()
     assert replayed(home)["identical"] == 3
+
+
+def test_an_agent_that_is_killed_pays_once(home, server):
+    """Killed with the model's reply in hand, and somebody speaks meanwhile."""
+    session = home.start({"kind": "model", "url": server.url(), "model": "small"},
+                         {"kind": "user", "text": "one"})
+    assert run(home, server, handler="chat").code == DONE
+    home.push({"kind": "user", "text": "two"})
+    killed_between(home, session, server, "chat")
+    assert len(server.requests) == 2
+    home.push({"kind": "user", "text": "three"})
+    assert run(home, server, handler="chat").code == DONE
+    assert [e["text"] for e in home.bucket.events(session)[1:]] == [
+        "one", "Answer 1 to 'one'", "two", "Answer 2 to 'two'", "three", "Answer 3 to 'three'",
+    ]
+    assert len(server.requests) == 3
+    home.bucket.check(session)
+    server.stop()
+    assert replayed(home)["identical"] == len(steps(home, session))
+
+
+def test_a_program_asks_too(home, server):
+    session = home.start([server.url("/a"), server.url("/hang")])
+    killed(home, session, server, when=lambda: len(server.requests) == 2, handler="command-http")
+    assert run(home, server, handler="command-http").code == DONE
+    assert server.paths() == ["/a", "/hang", "/hang"]
+    assert [json.loads(answer["body"])["number"] for answer in saw(home, session)] == [1, 3]
+    assert replayed(home)["identical"] == 1
 
 
 @pytest.mark.parametrize("args", [

@@ -15,7 +15,7 @@
 //! ```
 
 use pugmark_guest::http::Request;
-use pugmark_guest::{Decision, Event, Handler, Output};
+use pugmark_guest::{Decision, Event, Handler, Output, log};
 use serde::{Deserialize, Serialize};
 
 /// The handler.
@@ -129,6 +129,7 @@ fn ask(model: &Model, conversation: &[Turn]) -> Result<String, String> {
     if !response.is_success() {
         return Err(format!("the model answered {}: {}", response.status(), response.text()));
     }
+    log::info(format_args!("the model answered with {} bytes", response.body().len()));
     let completion: Completion = response.json().map_err(|error| error.to_string())?;
     let choice = completion.choices.into_iter().next().ok_or("the model gave no answer")?;
     Ok(choice.message.content)
