@@ -196,7 +196,10 @@ mod tests {
         let mut turns = Turns::default();
         let mut take = |snapshot, born| {
             let (clock, log_digest) = (Timestamp::from_millis(0), Digest::of(b""));
-            turns.take(Turn { n: 0, moment: Moment { snapshot, clock, log_digest } }, born)
+            turns.take(
+                Turn { n: 0, moment: Moment { snapshot, clock, log_digest }, effects: None },
+                born,
+            )
         };
         assert_eq!(take(3, Some(3)), (0, 0));
         assert_eq!(take(4, Some(3)), (1, 0));
