@@ -136,6 +136,8 @@ async fn remove(workspace: &Workspace, text: &str) -> Result<(), Error> {
     if is_json() {
         return to_json_lines(removed.iter().map(View::of));
     }
-    removed.iter().for_each(|removed| note(&format!("removed {}", label(removed))));
+    for removed in &removed {
+        note(&format!("removed {}", label(removed)));
+    }
     Ok(())
 }

@@ -46,13 +46,12 @@ fn kind_of_v4(address: Ipv4Addr) -> Kind {
         (169, 254, _) => Kind::LinkLocal,
         // This network, protocol assignments, documentation, 6to4 relays, benchmarks, multicast,
         // reserved and broadcast.
-        (0, ..)
+        (0 | 224..=255, ..)
         | (192, 0, 0 | 2)
         | (192, 88, 99)
         | (198, 18 | 19, _)
         | (198, 51, 100)
-        | (203, 0, 113)
-        | (224..=255, ..) => Kind::Special,
+        | (203, 0, 113) => Kind::Special,
         _ => Kind::Public,
     }
 }

@@ -16,7 +16,7 @@ use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -150,7 +150,7 @@ impl Client {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_platform_verifier())
+            .and_then(BuilderVerifierExt::with_platform_verifier)
             .map_err(unusable)?
             .with_no_client_auth();
         let config = Arc::new(config);
@@ -241,8 +241,8 @@ async fn received(
         body.extend_from_slice(&piece);
     }
     let response = Response { status: head.status.as_u16(), headers, body: body.freeze() };
-    let sent = call.secrets.iter().filter(|secret| secret.is_for(call.to));
-    match sent.filter_map(|secret| secret.refuses(&response)).next() {
+    let mut sent = call.secrets.iter().filter(|secret| secret.is_for(call.to));
+    match sent.find_map(|secret| secret.refuses(&response)) {
         Some(reason) => Err(refused(Refusal::ResponseRefused, reason)),
         None => Ok(response),
     }

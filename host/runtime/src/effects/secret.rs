@@ -74,10 +74,8 @@ impl Secret {
             return Err(SecretError::Unset { variable });
         };
         let secret = secret.trim();
-        let text = match rest.contains(':') {
-            true => secret.to_owned(),
-            false => format!("Bearer {secret}"),
-        };
+        let is_bare = rest.contains(':');
+        let text = if is_bare { secret.to_owned() } else { format!("Bearer {secret}") };
         let value = HeaderValue::from_str(&text).ok().filter(|_| secret.len() >= MIN_BYTES);
         let Some(mut value) = value else { return Err(SecretError::Unusable { variable }) };
         value.set_sensitive(true);
@@ -145,7 +143,9 @@ fn disguises(secret: &[u8]) -> Vec<Vec<u8>> {
             all.push(encoded.as_bytes()[from..until].to_vec());
         }
     }
-    all.iter_mut().for_each(|said| said.make_ascii_lowercase());
+    for said in &mut all {
+        said.make_ascii_lowercase();
+    }
     all.sort_unstable();
     all.dedup();
     all
@@ -211,7 +211,8 @@ mod tests {
     #[test]
     fn is_found_in_what_comes_back() {
         let secret = parse("a.example=KEY").unwrap();
-        let percent: String = VALUE.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let percent: Vec<_> = VALUE.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let percent = percent.concat();
         let escaped = "sk%2da%2Fb%2Bc%3Fd%26e%3Df%7E0123";
         let slashes = VALUE.replace('/', "\\/");
         let mut echoes = vec![VALUE.to_owned(), VALUE.to_uppercase(), hex::encode(VALUE)];

@@ -152,9 +152,9 @@ fn artifact(messages: &[u8], manifest: &Path) -> Option<PathBuf> {
     let own = made.filter(|message| {
         message.reason == "compiler-artifact" && message.manifest_path == manifest
     });
-    own.flat_map(|message| message.filenames)
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
-        .last()
+    let mut files: Vec<PathBuf> = own.flat_map(|message| message.filenames).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "wasm"));
+    files.pop()
 }
 
 #[cfg(test)]

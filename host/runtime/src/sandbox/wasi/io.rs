@@ -82,10 +82,10 @@ impl GuestState {
             Writer::Stream(Stream::Stderr) => {
                 self.log_lines.write(Stream::Stderr, bytes).map_err(stop)
             }
-            Writer::Body(exchange) => match exchange.write(bytes).map_err(stop)? {
-                true => Ok(()),
-                false => Err(StreamError::Closed),
-            },
+            Writer::Body(exchange) => {
+                let is_open = exchange.write(bytes).map_err(stop)?;
+                if is_open { Ok(()) } else { Err(StreamError::Closed) }
+            }
         }
     }
 

@@ -53,9 +53,9 @@ pub fn freeze(module: &[u8]) -> Result<Vec<u8>, Error> {
     for body in &parts.bodies {
         code.raw(&redirected(body, &led)?);
     }
-    led.iter().for_each(|(_, _, function)| {
+    for (_, _, function) in &led {
         code.function(function);
-    });
+    }
     let mut frozen = Module::new();
     for (id, data) in &parts.sections {
         match *id {

@@ -77,9 +77,9 @@ impl InitializeJavascript {
         let mut command = Command::new(&program);
         // The engine is given the environment: of it, only what componentize-js has put there.
         let of_the_shell = ["PWD", "OLDPWD", "SHLVL", "_"];
-        of_the_shell.iter().for_each(|name| {
+        for name in &of_the_shell {
             command.env_remove(name);
-        });
+        }
         let mut wizer = command.args(arguments).stdin(Stdio::piped()).spawn().map_err(failed)?;
         if let Some(mut stdin) = wizer.stdin.take() {
             stdin.write_all(words.replace(&*work, NAME).as_bytes()).map_err(failed)?;

@@ -42,7 +42,6 @@ impl types::HostFutureIncomingResponse for GuestState {
         self.hand_out(Pollable::Answered(exchange))
     }
 
-    #[expect(clippy::type_complexity, reason = "it is WASI's type")]
     fn get(
         &mut self,
         future: Resource<FutureIncomingResponse>,
@@ -121,7 +120,6 @@ impl types::HostFutureTrailers for GuestState {
         self.hand_out(Pollable::Always)
     }
 
-    #[expect(clippy::type_complexity, reason = "it is WASI's type")]
     fn get(
         &mut self,
         trailers: Resource<FutureTrailers>,
