@@ -210,11 +210,12 @@ def test_exit_zero_is_success(home):
     assert home.bucket.events(session)[1] == {"probe": "exit", "saw": None}
 
 
-def test_continue_is_bounded_by_max_steps(home):
+@pytest.mark.parametrize("flags, decides", [([], [1, 2, 3, 4, 5]), (["--cold"], [1] * 5)])
+def test_continue_is_bounded_by_max_steps(home, flags, decides):
     session = home.start({"probe": "continue"})
-    result = home.run("run", "--max-steps", "5", "--", guest(TYPED))
+    result = home.run("run", *flags, "--max-steps", "5", "--", guest(TYPED))
     assert result.err.splitlines()[-1] == "5 steps, due"
-    assert home.bucket.events(session)[1:] == [{"decides": 1}] * 5
+    assert home.bucket.events(session)[1:] == [{"decides": number} for number in decides]
 
 
 def test_sleep(home):
