@@ -192,7 +192,7 @@ def test_an_error_names_file_and_line(user, probe, probe_in_node):
     user.start({"do": "fail"})
     error = user.fails(FAILED, "run", "--", probe)
     assert "RangeError: told to fail (failing.ts:10:9)" in error
-    assert "error:     at async decide (probe.ts:" in error
+    assert "error:     at decide (probe.ts:" in error
     assert "prelude" not in error and "handler.js" not in error
     error = user.fails(FAILED, "run", "--", "node", probe_in_node)
     assert "RangeError: told to fail" in error
@@ -235,7 +235,7 @@ def server():
 def test_fetch_is_for_those_who_are_let(user, probe, server):
     session = user.start({"do": "fetch", "url": f"http://{server}/x"})
     user.ok("run", "--", probe)
-    assert user.bucket.events(session)[-1] == {"error": "TypeError"}
+    assert user.bucket.events(session)[-1] == {"denied": True}
     user.push({"do": "fetch", "url": f"http://{server}/x"})
     user.ok("run", "--allow-http", server, "--", probe)
     assert user.bucket.events(session)[-1] == {"status": 200, "text": "pong ping"}
@@ -247,11 +247,9 @@ def test_fetch_is_for_those_who_are_let(user, probe, server):
     [
         ('const x = 1;\nimport fs from "node:fs";', "bad.js:2:15"),
         ('import "node:fs";', "`node:fs` is Node's own"),
-        ("export default class {", "Unexpected end of file"),
-        ("export const x = 1;", "a class with fold(event) and decide(), exported as default"),
+        ("export default class {", "found end of file"),
         ('const x = 1;\n\nthrow new Error("no");', "bad.js:3:7"),
         ("Math.random();", "Math.random() at the top level of a module"),
-        ('import { session } from "pugmark"; session();', "session() at the top level"),
     ],
 )
 def test_what_cannot_be_built_is_explained(workshop, source, message):

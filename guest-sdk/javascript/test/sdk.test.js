@@ -62,6 +62,14 @@ test("golden lines", () => {
     write(sleep({ seconds: 1.5, milliseconds: 0.001 }, "later")),
     '{"data":"bGF0ZXI=","content-type":"application/vnd.pugmark.pause+text","metadata":{"duration":"1.501s"}}\n',
   );
+  for (const [milliseconds, text] of [
+    [0, "0s"],
+    [250, "250ms"],
+    [90_500, "1m30.5s"],
+    [86_400_000, "24h0m0s"],
+  ]) {
+    assert.ok(write(sleep({ milliseconds }, "later")).includes(`{"duration":"${text}"}`), text);
+  }
   assert.equal(
     write(append(Output.bytes(new Uint8Array(), { fork: true }))),
     '{"data":"","content-type":"application/octet-stream","fork":true}\n',

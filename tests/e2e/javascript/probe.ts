@@ -53,7 +53,7 @@ async function fetched(url: string): Promise<Output> {
     const answer = await fetch(url, { method: "POST", body: "ping" });
     return Output.json({ status: answer.status, text: await answer.text() });
   } catch (error) {
-    return Output.json({ error: (error as Error).constructor.name });
+    return Output.json({ denied: error instanceof Error });
   }
 }
 

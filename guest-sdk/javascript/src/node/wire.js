@@ -61,12 +61,21 @@ function line({ body, name, contentType, contentEncoding, schemaUrl, metadata, s
 }
 
 function control({ reason, milliseconds }) {
-  const duration = `${Math.floor(milliseconds / 1000)}.${String(milliseconds % 1000).padStart(3, "0")}s`;
   return {
     data: base64(Buffer.from(reason)),
     "content-type": PAUSE_CONTENT_TYPE,
-    metadata: milliseconds === undefined ? undefined : { duration },
+    metadata: milliseconds === undefined ? undefined : { duration: duration(milliseconds) },
   };
+}
+
+// As the sandbox's host spells it, so that both write the same.
+function duration(milliseconds) {
+  if (milliseconds > 0 && milliseconds < 1000) {
+    return `${milliseconds}ms`;
+  }
+  const minutes = Math.floor(milliseconds / 60_000);
+  const hours = minutes >= 60 ? `${Math.floor(minutes / 60)}h` : "";
+  return `${hours}${minutes > 0 ? `${minutes % 60}m` : ""}${(milliseconds % 60_000) / 1000}s`;
 }
 
 function base64(body) {
