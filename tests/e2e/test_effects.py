@@ -312,6 +312,24 @@ def test_an_agent_that_is_killed_pays_once(home, server):
     assert replayed(home)["identical"] == len(steps(home, session))
 
 
+def test_an_instance_that_is_kept_asks_in_each_step(home, server):
+    """Pushed to while it waits, a loop makes a second step on the same instance."""
+    session = probe(home, server, "get", url=server.url("/hang"))
+    process = home.spawn("run", "--allow-http", server.place, "--", guest("http-probe"),
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: server.requests, 30)
+    home.push({"later": 1})
+    server.hang.set()
+    assert process.wait(30) == DONE
+    first, second = [step["step"] for step in steps(home, session)]
+    assert (first["born"], second["born"]) == (first["snapshot"], first["snapshot"])
+    assert [len(step["effects"]) for step in (first, second)] == [1, 1]
+    server.stop()
+    for flags in [[], ["--cold"]]:
+        assert replayed(home, *flags)["identical"] == 2
+    home.bucket.check(session)
+
+
 def test_a_program_asks_too(home, server):
     session = home.start([server.url("/a"), server.url("/hang")])
     killed(home, session, server, when=lambda: len(server.requests) == 2, handler="command-http")
