@@ -26,7 +26,7 @@ use crate::style::{Style, paint};
     pugmark inspect triage@2\n  \
     pugmark inspect agent.wasm --json | jq -r '.imports[] | select(.access != \"served\").name'")]
 pub struct Inspect {
-    /// A file, or NAME[@VERSION] or sha256:… of the bucket
+    /// A file, or `NAME[@VERSION]` or `sha256:…` of the bucket
     #[arg(value_name = "FILE", add = completion::handlers(true))]
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: String,
