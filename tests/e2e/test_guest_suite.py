@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import asking
 import tables
 import wasm
 from circumstances import OF_THE_SESSION, PROBES, outputs
@@ -123,13 +124,17 @@ ITEMS = [
     Item("calls of `decide`", "how often it was called in its instance", all_of("typed.decides")),
 ]
 
-# Not served yet.
+# Those that ask by HTTP; the retries after a kill are in test_effects.py.
 HTTP = [
-    ("a request from clock and chance", "is killed after the response, and retried after a push"),
-    ("two requests at a time", "the order in which they are answered, the second one faster"),
-    ("pieces of a response", "how often it was not ready, and how long the pieces are"),
-    ("a request against timers", "which of them fired first"),
-    ("an echoed secret", "the `Authorization` header that was sent"),
+    Item("a request from clock and chance", "a request made of both", ["clock-and-chance"]),
+    Item(
+        "two requests at a time",
+        "in which order they are answered, the second one faster",
+        ["two-at-a-time"],
+    ),
+    Item("pieces of a response", "how often it was not ready, and how long its pieces are", ["pieces"]),
+    Item("a request against timers", "which of them was first", ["timers"]),
+    Item("an echoed secret", "what a server returns of the `Authorization` that it got", ["secret"]),
 ]
 
 COLUMNS = {
@@ -173,6 +178,26 @@ def test_item(seen, replayed, cells, item):
         row.append("its own" if own else "same")
     for reports in replayed.values():
         assert sum(report["identical"] for report in reports) == len(PROBES)
+        row.append("same")
+    cells[item.name] = row
+
+
+@pytest.fixture(scope="session")
+def asked(tmp_path_factory):
+    return asking.observe_all(tmp_path_factory.mktemp)
+
+
+@pytest.mark.parametrize("item", HTTP, ids=lambda item: item.name.replace(" ", "-"))
+def test_item_that_asks(asked, cells, item):
+    seen, reports = asked
+    [probe] = item.probes
+    row = []
+    for circumstances in COLUMNS:
+        own = circumstances == "fresh" and probe == "clock-and-chance"
+        assert (seen[circumstances][probe] == seen["cold"][probe]) is not own
+        row.append("its own" if own else "same")
+    for report in reports:
+        assert sum(session["identical"] for session in report) == len(asking.PROBES)
         row.append("same")
     cells[item.name] = row
 
@@ -255,12 +280,11 @@ def test_objects_of_other_sessions_are_not_there(home):
 
 
 def test_the_table_in_the_docs_is_what_was_found(cells):
-    if len(cells) < len(ITEMS):
-        pytest.skip(f"only {len(cells)} of {len(ITEMS)} items were tried")
+    items = [*ITEMS, *HTTP]
+    if len(cells) < len(items):
+        pytest.skip(f"only {len(cells)} of {len(items)} items were tried")
     columns = [*COLUMNS.values(), "replay", "`--cold`", "`--interpreted`"]
     text = f"| | the guest tells | {' | '.join(columns)} |\n{'|---' * (len(columns) + 2)}|\n"
-    for item in ITEMS:
+    for item in items:
         text += f"| {item.name} | {item.tells} | {' | '.join(cells[item.name])} |\n"
-    for name, tells in HTTP:
-        text += f"| {name} | {tells} |{' – |' * len(columns)}\n"
     tables.check("determinism.md", "guests", text)
