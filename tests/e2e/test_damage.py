@@ -153,7 +153,7 @@ def test_a_newer_format_is_not_read(home, unchanged):
 
 def test_a_newer_writers_session_is_read_but_not_extended(home, unchanged):
     session = home.start(HELLO)
-    with_format(tip_file(home, session), write=3)
+    with_format(tip_file(home, session), write=4)
     unchanged()
     assert home.ok("cat") == HELLO + "\n"
     assert session in home.ok("log", "-A")
