@@ -5,7 +5,7 @@ import shutil
 
 from circumstances import LIMITS, copy
 from pug import DONE, Home, guest
-from servers import Server
+from http_servers import Server
 
 # What is asked for: the probe, and paths for `url` and `then`.
 PROBES = {

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from pug import CONFLICT, DONE, FAILED, INVALID, Home, guest, wait_for
-from servers import Server
+from http_servers import Server
 
 DIFFERENT, INCOMPLETE = 20, 21
 

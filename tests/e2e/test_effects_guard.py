@@ -8,7 +8,7 @@ import urllib.parse
 import pytest
 
 from pug import DONE, LIMIT, guest
-from servers import Server, certificate
+from http_servers import Server, certificate
 from test_effects import probe, replayed, run, saw, server, steps  # noqa: F401
 
 SECRET = "sk-very/secret+key=0123456789"
