@@ -47,7 +47,7 @@ use_debian() {
     export CARGO_TARGET_WASM32_WASIP1_LINKER=wasm-ld-19
     export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS="-Clink-self-contained=no -Clink-arg=-L$wasi_libc -Clink-arg=-lc"
     cargo_flags=(-Zbuild-std=std,panic_abort)
-    program_flags=("-Clink-arg=$wasi_libc/crt1-command.o")
+    program_flags=("-Clink-arg=$wasi_libc/crt1-command.o" --cfg debian)
 }
 
 # guest OUT DIRECTORY PACKAGE KIND TARGET [RUSTC-FLAG…], where KIND is `lib` or a program's name.

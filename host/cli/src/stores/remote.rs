@@ -5,16 +5,23 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::client::{HttpError, HttpErrorKind};
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
     ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
-use pugmark_log::NotSent;
+use pugmark_log::{Environment as _, NotSent};
 
 use super::probe::Probe;
+use crate::environment::System;
+
+/// How many keys are deleted together; stores take that many in one request.
+const MOST_DELETED: usize = 1000;
+/// How often a deletion is repeated whose answer never came, or broke off.
+const REPEATS: u32 = 6;
 
 /// Such a store.
 #[derive(Debug)]
@@ -62,7 +69,13 @@ impl ObjectStore for Remote {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        self.patient.delete_stream(locations)
+        let patient = Arc::clone(&self.patient);
+        let chunks = locations.try_chunks(MOST_DELETED).map_err(|error| error.1);
+        let deleted = chunks.and_then(move |chunk| {
+            let patient = Arc::clone(&patient);
+            async move { Ok(stream::iter(delete_all(patient.as_ref(), chunk).await)) }
+        });
+        deleted.try_flatten().boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -90,6 +103,35 @@ impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.patient.fmt(f)
     }
+}
+
+/// Deletes keys, and repeats that while answers are lost: the store's client does so only for
+/// requests that are safe by their method. What a lost answer was about may be gone by then.
+async fn delete_all(store: &dyn ObjectStore, keys: Vec<Path>) -> Vec<Result<Path>> {
+    let mut attempt = 0;
+    loop {
+        let locations = stream::iter(keys.clone().into_iter().map(Ok)).boxed();
+        let mut answers: Vec<Result<Path>> = store.delete_stream(locations).collect().await;
+        let is_lost = answers.iter().any(|answer| answer.as_ref().is_err_and(is_lost));
+        if attempt > 0 && answers.len() == keys.len() {
+            for (answer, key) in answers.iter_mut().zip(&keys) {
+                if matches!(answer, Err(Error::NotFound { .. })) {
+                    *answer = Ok(key.clone());
+                }
+            }
+        }
+        if !is_lost || attempt == REPEATS {
+            return answers;
+        }
+        System.sleep(std::time::Duration::from_millis(100 << attempt)).await;
+        attempt += 1;
+    }
+}
+
+/// Whether a request was sent and its answer never came, or broke off.
+fn is_lost(error: &Error) -> bool {
+    let lost = [HttpErrorKind::Timeout, HttpErrorKind::Interrupted];
+    has_cause(error, &|http| lost.contains(&http.kind()))
 }
 
 /// Says of an error from before a connection that nothing was sent.

@@ -10,6 +10,8 @@ mod frame;
 mod greed;
 mod hostile;
 mod raw;
+#[cfg(debian)]
+mod threads;
 mod time;
 
 use std::io::{self, Read, Write};
