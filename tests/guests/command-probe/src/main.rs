@@ -5,13 +5,13 @@
 //! other fields are its arguments. What it saw is one output, `{"probe":"NAME","saw":…}`, with a
 //! pause after it.
 
+#[cfg(debian)]
+mod debian;
 mod denied;
 mod frame;
 mod greed;
 mod hostile;
 mod raw;
-#[cfg(debian)]
-mod threads;
 mod time;
 
 use std::io::{self, Read, Write};
