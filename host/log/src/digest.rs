@@ -9,6 +9,8 @@ use sha2::{Digest as _, Sha256};
 use crate::error::Error;
 
 const PREFIX: &str = "sha256:";
+/// The bytes of a digest's text: the prefix and 64 digits.
+const TEXT_LEN: usize = PREFIX.len() + 64;
 
 /// The SHA-256 of some bytes. Written `sha256:` and 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,7 +61,12 @@ impl Hasher {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", self.hex())
+        // In one piece and without an allocation: logs are made of these.
+        let mut text = [0; TEXT_LEN];
+        let (prefix, digits) = text.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
+        hex::encode_to_slice(self.0, digits).map_err(|_| fmt::Error)?;
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

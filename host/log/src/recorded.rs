@@ -4,6 +4,7 @@
 //! Nothing here is written to the bucket.
 
 use bytes::Bytes;
+use object_store::path::Path;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -69,9 +70,8 @@ struct Counted {
 
 impl Recorded {
     /// Reads it from a snapshot's bytes; `None` if they are not those of an ordinary snapshot.
-    fn parse(bytes: &Bytes, session: SessionId, version: u64) -> Option<Self> {
-        let key = layout::snapshot(&session, version);
-        let record = parse_readable(bytes, &key, |record: &Record<'_>| record.format).ok()?;
+    fn parse(bytes: &Bytes, key: &Path, session: SessionId, version: u64) -> Option<Self> {
+        let record = parse_readable(bytes, key, |record: &Record<'_>| record.format).ok()?;
         if (record.session, record.version) != (session, version) {
             return None;
         }
@@ -102,7 +102,7 @@ impl Bucket {
     ) -> Result<Option<Recorded>, Error> {
         let key = layout::snapshot(session, version);
         let Some(bytes) = self.get_file(&key).await? else { return Ok(None) };
-        match Recorded::parse(&bytes, *session, version) {
+        match Recorded::parse(&bytes, &key, *session, version) {
             Some(recorded) => Ok(Some(recorded)),
             // The thorough reader says what is wrong.
             None => match Snapshot::parse(&bytes, *session, version) {

@@ -273,7 +273,9 @@ impl Snapshot {
 
 /// A JSON array of entries, each in its own bytes.
 pub(crate) fn lines_as_array(entries: &[Entry]) -> Vec<u8> {
-    let mut out = vec![b'['];
+    let bytes: usize = entries.iter().map(|entry| entry.line().len() + 1).sum();
+    let mut out = Vec::with_capacity(bytes + 1);
+    out.push(b'[');
     for (index, entry) in entries.iter().enumerate() {
         if index > 0 {
             out.push(b',');

@@ -6,6 +6,7 @@
 //! entries have the same bytes, appending writes one node every 32nd entry, and versions and forks
 //! share all but the tail.
 
+use std::io::Write as _;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -100,18 +101,21 @@ impl Vector {
     /// The persisted form: `{"count":…,"levels":[[…],…],"tail":[…]}`, without white space.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        let mut out = format!("{{\"count\":{},\"levels\":[", self.count).into_bytes();
+        let references: usize = self.levels.iter().map(Vec::len).sum();
+        let tail = lines_as_array(&self.tail);
+        let mut out = Vec::with_capacity(128 + 80 * references + tail.len());
+        // Writing to memory does not fail.
+        let _ = write!(out, "{{\"count\":{},\"levels\":[", self.count);
         for (index, level) in self.levels.iter().enumerate() {
             out.extend_from_slice(if index > 0 { b",[" } else { b"[" });
             for (index, hash) in level.iter().enumerate() {
-                out.extend_from_slice(if index > 0 { b",\"" } else { b"\"" });
-                out.extend_from_slice(hash.to_string().as_bytes());
-                out.push(b'"');
+                let comma = if index > 0 { "," } else { "" };
+                let _ = write!(out, "{comma}\"{hash}\"");
             }
             out.push(b']');
         }
         out.extend_from_slice(b"],\"tail\":");
-        out.extend_from_slice(&lines_as_array(&self.tail));
+        out.extend_from_slice(&tail);
         out.push(b'}');
         out
     }

@@ -47,7 +47,7 @@ struct View<'a> {
 impl Unbundle {
     pub fn run(self, bucket: Option<&str>) -> Result<ExitCode, Error> {
         let workspace = Workspace::open(bucket)?;
-        // Local files, too, are written on threads of their own while the bundle is read.
+        // Large local files, too, are written on threads of their own while the bundle is read.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| pugmark_runtime::Error::Io {
             action: "start a runtime".into(),
@@ -61,8 +61,12 @@ impl Unbundle {
         for path in &self.files {
             let file = open_file(path)?;
             let limits = self.limits.limits();
-            let (bucket, sync) = (&workspace.bucket, || bulk.sync());
-            let unbundled = bundle::unbundle(file, limits, bucket, &bulk.bucket, sync).await;
+            let target = bundle::Bulk {
+                bucket: bulk.bucket.clone(),
+                local: bulk.folder.is_some(),
+                sync: &|| bulk.sync(),
+            };
+            let unbundled = bundle::unbundle(file, limits, &workspace.bucket, &target).await;
             show(path, &unbundled.map_err(|error| error_of(path, error))?)?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use zstd::stream::read::Decoder;
 use crate::bundle::seal::Sealed;
 
 /// Bytes that are read or unpacked at a time.
-const PIECE: usize = 256 << 10;
+pub(super) const PIECE: usize = 256 << 10;
 /// Pieces that wait to be read.
 const WAITING: usize = 8;
 /// The memory to unpack with, as a power of two: what level 3 needs and a little more.

@@ -26,7 +26,7 @@ pub use contents::{Contents, Held};
 pub use error::Error;
 pub use open::{Opened, open};
 pub use seal::is_bundle;
-pub use unbundle::{Unbundled, unbundle};
+pub use unbundle::{Bulk, Unbundled, unbundle};
 pub use write::{Written, write};
 
 /// What a bundle may cost whoever opens it.

@@ -14,7 +14,7 @@ use object_store::path::Path;
 
 use crate::bundle::contents::{self, Contents, ManifestRecord};
 use crate::bundle::error::Error;
-use crate::bundle::input::{End, Input};
+use crate::bundle::input::{self, End, Input};
 use crate::bundle::references::References;
 use crate::bundle::seal::is_bundle;
 use crate::bundle::tar::{self, Found};
@@ -156,11 +156,18 @@ impl Reader {
             return Err(mismatch(&body.key));
         }
         let len = body.left.min(MAX_WHOLE_LEN);
-        let bytes = self.bytes(body.key.as_ref(), len)?;
-        body.hasher.update(&bytes);
+        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
+        let mut left = len;
+        while left > 0 {
+            // Hashed as it comes, while more is unpacked.
+            let (start, now) = (bytes.len(), left.min(input::PIECE as u64));
+            self.read(body.key.as_ref(), now, &mut bytes)?;
+            body.hasher.update(&bytes[start..]);
+            left -= now;
+        }
         body.left -= len;
         self.piecewise = Some(body);
-        Ok(Some(bytes))
+        Ok(Some(bytes.into()))
     }
 
     fn session(&mut self, index: usize) -> Stage {
@@ -291,10 +298,16 @@ impl Reader {
     fn bytes(&mut self, key: &str, len: u64) -> Result<Bytes, Error> {
         let capacity = usize::try_from(len.min(MAX_WHOLE_LEN)).unwrap_or_default();
         let mut bytes = Vec::with_capacity(capacity);
-        let read = self.input.by_ref().take(len).read_to_end(&mut bytes);
+        self.read(key, len, &mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    /// Appends so many bytes.
+    fn read(&mut self, key: &str, len: u64, to: &mut Vec<u8>) -> Result<(), Error> {
+        let read = self.input.by_ref().take(len).read_to_end(to);
         match read.map_err(|source| broken(key, source))? as u64 {
             read if read < len => Err(broken(key, io::ErrorKind::UnexpectedEof.into())),
-            _ => Ok(bytes.into()),
+            _ => Ok(()),
         }
     }
 

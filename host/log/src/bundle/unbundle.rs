@@ -9,6 +9,8 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -32,6 +34,8 @@ use crate::snapshot::Snapshot;
 
 /// How many small members are stored at a time.
 const PARALLEL: usize = 16;
+/// How many wait to be stored, where that is done one after the other.
+const WAITING: usize = 16;
 /// How many parts of a large body are.
 const PARALLEL_PARTS: usize = 4;
 /// Bytes of versions that are held to turn their order around.
@@ -46,10 +50,18 @@ pub struct Unbundled {
     pub new: Vec<SessionId>,
 }
 
-/// Puts what a bundle holds into a bucket. Blocks while reading the bundle.
-///
-/// `bulk` is the same bucket, opened so that writes need not be durable one by one; `sync` makes
-/// durable what was written to it. Nothing that makes a session visible goes there.
+/// A bucket for what nobody sees yet, which becomes durable together.
+pub struct Bulk<'a> {
+    /// The bucket, opened so that writes need not be durable one by one.
+    pub bucket: Bucket,
+    /// Whether its store needs no runtime, as local files and memory do: it is quicker without.
+    pub local: bool,
+    /// Makes durable what was written so far.
+    pub sync: &'a dyn Fn() -> io::Result<()>,
+}
+
+/// Puts what a bundle holds into a bucket; nothing that makes a session visible goes through `bulk`.
+/// Blocks while reading the bundle.
 ///
 /// # Errors
 /// [`Error::Conflict`] if the bucket has another session of the same id, or one that went on
@@ -59,8 +71,7 @@ pub async fn unbundle(
     file: File,
     limits: Limits,
     bucket: &Bucket,
-    bulk: &Bucket,
-    sync: impl Fn() -> io::Result<()>,
+    bulk: &Bulk<'_>,
 ) -> Result<Unbundled, Error> {
     let file = Arc::new(file);
     let mut reader = Reader::new(&file, limits)?;
@@ -73,18 +84,23 @@ pub async fn unbundle(
     let is_new = |held: &&Held| there[&held.session] != Presence::Whole;
     let new: Vec<SessionId> =
         contents.sessions.iter().filter(is_new).map(|held| held.session).collect();
-    let sync = || sync().map_err(|source| Error::Io { action: "make the bucket durable", source });
     if new.is_empty() {
-        sync()?;
+        bulk.sync()?;
         return Ok(Unbundled { contents, new });
     }
     let (first, turned) = (Vec::new(), VecDeque::new());
     let mut sessions = Sessions { bucket, bulk, there, first, turned, turned_bytes: 0 };
     loop {
         let mut reader = Reader::new(&file, limits)?;
-        if sessions.store(&mut reader, &sync).await? {
+        if sessions.store(&mut reader).await? {
             return Ok(Unbundled { contents, new });
         }
+    }
+}
+
+impl Bulk<'_> {
+    fn sync(&self) -> Result<(), Error> {
+        (self.sync)().map_err(|source| Error::Io { action: "make the bucket durable", source })
     }
 }
 
@@ -92,15 +108,15 @@ pub async fn unbundle(
 async fn store_objects(
     reader: &mut Reader,
     there: &HashMap<SessionId, Presence>,
-    bulk: &Bucket,
+    bulk: &Bulk<'_>,
 ) -> Result<(), Error> {
-    let mut puts = Puts::new();
+    let mut puts = Puts::new(bulk.local);
     while let Some(member) = reader.next_member()? {
         match (member.kind, member.bytes) {
             (MemberKind::Object, Some(bytes)) => {
-                puts.add(put_object(bulk.clone(), member.key, bytes).boxed()).await?;
+                puts.add(put_object(bulk.bucket.clone(), member.key, bytes).boxed()).await?;
             }
-            (MemberKind::Object, None) => store_large(reader, &member.key, bulk).await?,
+            (MemberKind::Object, None) => store_large(reader, &member.key, &bulk.bucket).await?,
             (MemberKind::Snapshot(session, version, digest), _) => match there.get(&session) {
                 Some(Presence::Part { version: newest, digest: of_bucket })
                     if *newest == version && *of_bucket != digest =>
@@ -169,7 +185,7 @@ async fn put(bucket: Bucket, key: Path, bytes: Bytes) -> Result<(), Error> {
 /// The second pass.
 struct Sessions<'a> {
     bucket: &'a Bucket,
-    bulk: &'a Bucket,
+    bulk: &'a Bulk<'a>,
     there: HashMap<SessionId, Presence>,
     /// First versions, with which new sessions come to be.
     first: Vec<(SessionId, Path, Bytes)>,
@@ -180,37 +196,35 @@ struct Sessions<'a> {
 
 impl Sessions<'_> {
     /// Stores sessions; `false` if there is more than could be turned around at once.
-    async fn store(
-        &mut self,
-        reader: &mut Reader,
-        sync: impl Fn() -> Result<(), Error>,
-    ) -> Result<bool, Error> {
-        let (mut puts, mut done) = (Puts::new(), true);
+    async fn store(&mut self, reader: &mut Reader) -> Result<bool, Error> {
+        let (mut puts, mut done) = (Puts::new(self.bulk.local), true);
         while let Some(Member { key, kind, bytes: Some(bytes), .. }) = reader.next_member()? {
             match kind {
                 MemberKind::Object => break,
                 MemberKind::Child => {
-                    let bulk = self.bulk.clone();
+                    let bulk = self.bulk.bucket.clone();
                     let put =
                         async move { bulk.put_idempotent(&key, bytes).await.map_err(Error::from) };
                     puts.add(put.boxed()).await?;
                 }
                 MemberKind::Manifest(session) => {
                     if self.there[&session] == Presence::Absent {
-                        puts.add(create(self.bulk.clone(), key, bytes, kind).boxed()).await?;
+                        puts.add(create(self.bulk.bucket.clone(), key, bytes, kind).boxed())
+                            .await?;
                     }
                 }
                 MemberKind::Snapshot(session, version, digest) => match self.there[&session] {
                     Presence::Whole => {}
                     Presence::Absent if version == 0 => self.first.push((session, key, bytes)),
                     Presence::Absent => {
-                        puts.add(create(self.bulk.clone(), key, bytes, kind).boxed()).await?;
+                        puts.add(create(self.bulk.bucket.clone(), key, bytes, kind).boxed())
+                            .await?;
                     }
                     Presence::Part { version: newest, .. } if version > newest => {
                         done &= self.turn(version, digest, key, bytes);
                         if version == newest + 1 {
                             puts.all().await?;
-                            sync()?;
+                            self.bulk.sync()?;
                             self.extend(session).await?;
                         }
                     }
@@ -219,7 +233,7 @@ impl Sessions<'_> {
             }
         }
         puts.all().await?;
-        sync()?;
+        self.bulk.sync()?;
         for (session, key, bytes) in std::mem::take(&mut self.first) {
             let digest = Digest::of(&bytes);
             let kind = MemberKind::Snapshot(session, 0, digest);
@@ -274,26 +288,82 @@ async fn create(bucket: Bucket, key: Path, bytes: Bytes, kind: MemberKind) -> Re
     }
 }
 
+type Write = BoxFuture<'static, Result<(), Error>>;
+
 /// Writes that are under way.
-struct Puts(FuturesUnordered<BoxFuture<'static, Result<(), Error>>>);
+enum Puts {
+    /// Several at a time.
+    Tasks(FuturesUnordered<Write>),
+    /// One after the other on a thread outside the runtime, where a local store writes at once: it
+    /// would otherwise wake another thread for each, and those would wait for the same folder.
+    Thread(Option<Writer>),
+}
+
+struct Writer {
+    writes: SyncSender<Write>,
+    thread: JoinHandle<Result<(), Error>>,
+}
 
 impl Puts {
-    fn new() -> Self {
-        Self(FuturesUnordered::new())
+    fn new(local: bool) -> Self {
+        if local { Self::Thread(None) } else { Self::Tasks(FuturesUnordered::new()) }
     }
 
     /// Begins a write, once there are few enough of them.
-    async fn add(&mut self, put: BoxFuture<'static, Result<(), Error>>) -> Result<(), Error> {
-        while self.0.len() >= PARALLEL {
-            self.0.try_next().await?;
+    async fn add(&mut self, write: Write) -> Result<(), Error> {
+        match self {
+            Self::Tasks(tasks) => {
+                while tasks.len() >= PARALLEL {
+                    tasks.try_next().await?;
+                }
+                tasks.push(write);
+                // A write begins with the first look at it.
+                tasks.next().now_or_never().flatten().transpose().map(|_| ())
+            }
+            Self::Thread(writer) => {
+                let started = match writer.take() {
+                    Some(writer) => writer,
+                    None => Writer::start()?,
+                };
+                let sent = started.writes.send(write);
+                *writer = Some(started);
+                // Nobody takes it any more after an error.
+                if sent.is_err() { self.all().await } else { Ok(()) }
+            }
         }
-        self.0.push(put);
-        // A write begins with the first look at it.
-        self.0.next().now_or_never().flatten().transpose().map(|_| ())
     }
 
+    /// Waits for all of them.
     async fn all(&mut self) -> Result<(), Error> {
-        while self.0.next().await.transpose()?.is_some() {}
-        Ok(())
+        match self {
+            Self::Tasks(tasks) => {
+                while tasks.next().await.transpose()?.is_some() {}
+                Ok(())
+            }
+            Self::Thread(writer) => writer.take().map_or(Ok(()), Writer::finish),
+        }
+    }
+}
+
+impl Writer {
+    fn start() -> Result<Self, Error> {
+        let (writes, to_make) = sync_channel::<Write>(WAITING);
+        let thread = std::thread::Builder::new().name("write".to_owned()).spawn(move || {
+            for write in to_make {
+                futures::executor::block_on(write)?;
+            }
+            Ok(())
+        });
+        let failed = |source| Error::Io { action: "start a thread that writes", source };
+        Ok(Self { writes, thread: thread.map_err(failed)? })
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        drop(self.writes);
+        let panicked = |_| Error::Io {
+            action: "write to the bucket",
+            source: io::Error::other("the thread that writes panicked"),
+        };
+        self.thread.join().map_err(panicked)?
     }
 }

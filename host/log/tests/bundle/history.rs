@@ -108,7 +108,8 @@ pub fn bundle_of(bucket: &Bucket, sessions: &[SessionId]) -> Result<Vec<u8>, Err
 /// Unpacks a bundle into a bucket.
 pub fn put_into(bytes: &[u8], target: &Bucket) -> Result<bundle::Unbundled, Error> {
     let file = as_file(bytes);
-    block_on(bundle::unbundle(file, Limits::default(), target, target, || Ok(())))
+    let bulk = bundle::Bulk { bucket: target.clone(), local: true, sync: &|| Ok(()) };
+    block_on(bundle::unbundle(file, Limits::default(), target, &bulk))
 }
 
 /// All keys of a store, sorted.

@@ -115,7 +115,8 @@ fn is_cut_at(operations: u64, done: bool, history: &History, bytes: &[u8]) -> bo
     let (store, target) = empty();
     let failing = FaultyStore::new(store, Arc::new(CrashAt::new(operations, done)));
     let dying = bucket(Arc::new(failing), Manual::new(5));
-    let put = bundle::unbundle(as_file(bytes), Limits::default(), &dying, &dying, || Ok(()));
+    let bulk = bundle::Bulk { bucket: dying.clone(), local: false, sync: &|| Ok(()) };
+    let put = bundle::unbundle(as_file(bytes), Limits::default(), &dying, &bulk);
     let ended = put.now_or_never();
     for (session, held) in [(history.root, history.forked), (history.child, 1)] {
         match block_on(target.tip(&session, None)) {
