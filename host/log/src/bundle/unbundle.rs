@@ -54,7 +54,8 @@ pub struct Unbundled {
 pub struct Bulk<'a> {
     /// The bucket, opened so that writes need not be durable one by one.
     pub bucket: Bucket,
-    /// Whether its store needs no runtime, as local files and memory do: it is quicker without.
+    /// Whether neither its store nor its environment needs a runtime, as with local files: it is
+    /// quicker without.
     pub local: bool,
     /// Makes durable what was written so far.
     pub sync: &'a dyn Fn() -> io::Result<()>,
@@ -321,14 +322,12 @@ impl Puts {
                 tasks.next().now_or_never().flatten().transpose().map(|_| ())
             }
             Self::Thread(writer) => {
-                let started = match writer.take() {
-                    Some(writer) => writer,
-                    None => Writer::start()?,
+                let Writer { writes, .. } = match writer {
+                    Some(started) => started,
+                    None => writer.insert(Writer::start()?),
                 };
-                let sent = started.writes.send(write);
-                *writer = Some(started);
                 // Nobody takes it any more after an error.
-                if sent.is_err() { self.all().await } else { Ok(()) }
+                if writes.send(write).is_err() { self.all().await } else { Ok(()) }
             }
         }
     }
@@ -341,6 +340,16 @@ impl Puts {
                 Ok(())
             }
             Self::Thread(writer) => writer.take().map_or(Ok(()), Writer::finish),
+        }
+    }
+}
+
+impl Drop for Puts {
+    /// Nothing is written any more once this is gone.
+    fn drop(&mut self) {
+        if let Self::Thread(writer) = self {
+            // Something else has failed before, and is the error to report.
+            let _ = writer.take().map(Writer::finish);
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
 use object_store::ObjectStoreExt as _;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
+use object_store::path::Path;
 use pugmark_log::bundle::{self, Error, Limits};
 use pugmark_log::conformance::verify_chain;
-use pugmark_log::faults::{CrashAt, FaultyStore};
+use pugmark_log::faults::{Action, CrashAt, Fate, FaultyStore, Operation, Schedule};
 use pugmark_log::{Bucket, Kind, layout, object_store};
 
 use crate::history::{History, as_file, bundle_of, draft, keys, put_into};
@@ -75,7 +77,7 @@ fn what_went_on_otherwise_is_a_conflict_and_named() {
     let before = keys(&store);
     let error = put_into(&history.bundle(&[history.root]), &target).unwrap_err();
     assert!(matches!(&error, Error::Conflict { key: named } if *named == key), "{error}");
-    let sessions = |keys: Vec<object_store::path::Path>| {
+    let sessions = |keys: Vec<Path>| {
         keys.into_iter().filter(|key| key.as_ref().starts_with("sessions/")).collect::<Vec<_>>()
     };
     assert_eq!(sessions(keys(&store)), sessions(before));
@@ -102,34 +104,71 @@ fn cut_short_anywhere_it_can_be_repeated() {
     let bytes = history.bundle(&[history.child]);
     for done in [false, true] {
         let mut operations = 0;
-        while !is_cut_at(operations, done, &history, &bytes) {
+        let put = |operations| {
+            let schedule = Arc::new(CrashAt::new(operations, done));
+            put_on(schedule, false, &history, &bytes).is_some_and(|ended| ended.is_ok())
+        };
+        while !put(operations) {
             operations += 1;
         }
         assert!(operations > 40, "{operations}");
     }
 }
 
-/// Puts a bundle into a bucket whose user dies at an operation, then again. Whether all of it was
-/// done before.
-fn is_cut_at(operations: u64, done: bool, history: &History, bytes: &[u8]) -> bool {
+/// So it is where the store does not take one of the files, however they are written; the error says
+/// which.
+#[test]
+fn a_file_that_cannot_be_written_is_named_and_it_can_be_repeated() {
+    let history = History::new();
+    let bytes = history.bundle(&[history.child]);
     let (store, target) = empty();
-    let failing = FaultyStore::new(store, Arc::new(CrashAt::new(operations, done)));
-    let dying = bucket(Arc::new(failing), Manual::new(5));
-    let bulk = bundle::Bulk { bucket: dying.clone(), local: false, sync: &|| Ok(()) };
+    put_into(&bytes, &target).unwrap();
+    for key in keys(&store) {
+        for local in [false, true] {
+            let ended = put_on(Arc::new(Refuses(key.clone())), local, &history, &bytes).unwrap();
+            let message = ended.unwrap_err().to_string();
+            assert!(message.contains(key.as_ref()), "{key}: {message}");
+        }
+    }
+}
+
+/// Takes nothing at this key.
+#[derive(Debug)]
+struct Refuses(Path);
+
+impl Schedule for Refuses {
+    fn before<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Fate> {
+        let writes = matches!(operation.action, Action::Create | Action::Replace);
+        let fate = if writes && *operation.key == self.0 { Fate::Fail } else { Fate::Pass };
+        ready(fate).boxed()
+    }
+}
+
+/// Puts a bundle into a bucket whose store goes as the schedule says, then into what that left.
+/// How the first ended; `None` if it did not.
+fn put_on(
+    schedule: Arc<dyn Schedule>,
+    local: bool,
+    history: &History,
+    bytes: &[u8],
+) -> Option<Result<bundle::Unbundled, Error>> {
+    let (store, target) = empty();
+    let dying = bucket(Arc::new(FaultyStore::new(store, schedule)), Manual::new(5));
+    let bulk = bundle::Bulk { bucket: dying.clone(), local, sync: &|| Ok(()) };
     let put = bundle::unbundle(as_file(bytes), Limits::default(), &dying, &bulk);
     let ended = put.now_or_never();
     for (session, held) in [(history.root, history.forked), (history.child, 1)] {
         match block_on(target.tip(&session, None)) {
             Ok(tip) => {
                 block_on(verify_chain(&target, &session)).unwrap();
-                assert_eq!(tip.version, held, "after {operations}");
+                assert_eq!(tip.version, held);
             }
-            Err(error) => assert_eq!(error.kind(), Kind::NotFound, "after {operations}"),
+            Err(error) => assert_eq!(error.kind(), Kind::NotFound),
         }
     }
     put_into(bytes, &target).unwrap();
-    assert!(bundle_of(&target, &[history.child]).unwrap() == bytes, "after {operations}");
-    ended.is_some_and(|ended| ended.is_ok())
+    assert!(bundle_of(&target, &[history.child]).unwrap() == bytes);
+    ended
 }
 
 /// Files that a power cut left empty are in nobody's way.
