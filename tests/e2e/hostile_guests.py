@@ -72,6 +72,7 @@ TRAP = r"the handler trapped: wasm `unreachable` instruction executed"
 TIME = r"over the time limit of 1000 ms; `--timeout` raises it"
 MEMORY = r"over the memory limit of 256MiB; `--limit memory=512MiB` raises it"
 CALL = r"one call carries more than 128MiB"
+CONTRADICTS = r"not valid: it contradicts itself or nests too deep"
 UNREADABLE = r"cannot be compiled: failed to parse WebAssembly module"
 
 ENDLESS = [
@@ -210,6 +211,8 @@ FILES = [
     made("nested-blocks", "nests 20,000 blocks", DONE, "nothing", wasm.nested_blocks, memory=2_600),
     made("nested-components", "nests 20,000 components", UNUSABLE, r"cannot be compiled: it takes more than 2147483648 bytes of memory", wasm.nested_components, memory=2_600),
     made("nested-types", "nests 100,000 types", UNUSABLE, UNREADABLE + r".*type nesting is too deep", wasm.nested_types),
+    made("packages-in-circles", "says of its types that two packages are made of each other", UNUSABLE, CONTRADICTS, wasm.packages_in_circles),
+    made("type-of-a-world", "says that an interface's type is its world's", UNUSABLE, CONTRADICTS, wasm.type_of_a_world),
     made("doubling-types", "has a type that doubles sixty times", UNUSABLE, UNREADABLE + r".*effective type size", wasm.doubling_types),
     made("many-imports", "imports ten thousand functions that there are not", UNUSABLE, r"imports what no sandbox offers: env\.0+", wasm.many_imports),
     made("escapes-in-an-export", "exports a name with terminal escapes, and no handler", UNUSABLE, r"exports \\u\{1b\}\[31mred", wasm.escapes_in_an_export),

@@ -76,6 +76,38 @@ def component(more="", name=RUN):
     )
 
 
+def told(world):
+    """A module that does nothing, and that says this of its component's world."""
+    types = bytes(wat2wasm(f'(component (type (component {world})) (export "w" (type 0)))'))
+    encoding = section(0, b"\x15wit-component-encoding" + b"\x04\0")
+    named = b"\x0ecomponent-type"
+    module = bytes(wat2wasm('(module (memory (export "memory") 1))'))
+    return module + section(0, named + COMPONENT + encoding + types[len(COMPONENT) :])
+
+
+def packages_in_circles():
+    """Types of package `a` made of ones of `b`, made of ones of `a`."""
+    return told(
+        """(type (component
+            (import "a:a/x" (instance $x (export "t" (type (sub resource)))))
+            (alias export $x "t" (type $t))
+            (import "b:b/y" (instance $y (alias outer 1 $t (type $t)) (export "u" (type (eq $t)))))
+            (alias export $y "u" (type $u))
+            (import "a:a/z" (instance (alias outer 1 $u (type $u)) (export "v" (type (eq $u)))))))
+        (export "c:c/w" (component (type 0)))"""
+    )
+
+
+def type_of_a_world():
+    """An interface whose type is one of the world's own."""
+    return told(
+        """(type (component
+            (import "t" (type $t (sub resource)))
+            (import "a:a/x" (instance (alias outer 1 $t (type $t)) (export "u" (type (eq $t)))))))
+        (export "c:c/w" (component (type 0)))"""
+    )
+
+
 def many_instances():
     small = "(core module $small (memory 0))"
     return component(small + "(core instance (instantiate $small))" * 5_000)

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -188,52 +187,6 @@ fn sandbox() -> &'static Sandbox {
     static SANDBOX: LazyLock<Sandbox> =
         LazyLock::new(|| Sandbox::new(Settings::default()).unwrap());
     &SANDBOX
-}
-
-/// A small core module that says what its component's types are, and where it says so.
-fn module_with_types() -> &'static (Vec<u8>, Range<usize>) {
-    static MODULE: LazyLock<(Vec<u8>, Range<usize>)> = LazyLock::new(|| {
-        let text = include_str!("../../../tests/guests/wat/name-escapes.wat");
-        let mut module = wat::parse_str(text).unwrap();
-        let (begin, probe) = (module.len(), built("typed-probe.wasm"));
-        for payload in wasmparser::Parser::new(0).parse_all(&probe) {
-            if let wasmparser::Payload::CustomSection(section) = payload.unwrap()
-                && section.name().starts_with("component-type")
-            {
-                // Before the section's content are its kind and its length, of up to five bytes.
-                let content = section.range();
-                let header = (1..=6).map(|len| content.start - len).find(|&at| probe[at] == 0);
-                module.extend(&probe[header.unwrap()..content.end]);
-            }
-        }
-        let range = begin..module.len();
-        (module, range)
-    });
-    &MODULE
-}
-
-#[test]
-fn the_module_with_types_is_a_handler_as_it_stands() {
-    let (module, range) = module_with_types();
-    assert!(range.len() > 500, "{range:?}");
-    sandbox().load_bytes("it", module.clone().into()).unwrap();
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    /// What a core module says of its types is read in this process, before anything is compiled.
-    #[test]
-    fn damaged_types_are_refused_or_load(
-        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-    ) {
-        let (module, types) = module_with_types();
-        let mut bytes = module.clone();
-        for (index, byte) in flips {
-            bytes[types.start + index.index(types.len())] = byte;
-        }
-        let _ = sandbox().load_bytes("it", bytes.into());
-    }
 }
 
 proptest! {

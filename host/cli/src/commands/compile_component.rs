@@ -6,7 +6,7 @@ use clap::Args;
 use crate::error::{Error, exit};
 use crate::output;
 
-/// Compile a component under limits: what `run` starts for one it has not seen before
+/// Make a component, or compile one, under limits: what `run` starts for one it has not seen before
 #[derive(Args)]
 #[command(hide = true)]
 pub struct CompileComponent {}

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 use bytes::Bytes;
 use clap::Args;
 use pugmark_log::Digest;
-use pugmark_runtime::sandbox::{Access, Import, Producer, Report, Settings, World, report};
+use pugmark_runtime::sandbox::{Access, Import, Producer, Report, World, report};
 use serde::Serialize;
 
 use super::block_on;
 use crate::completion;
 use crate::error::{Error, exit};
+use crate::handlers;
 use crate::open::Workspace;
 use crate::output::{escape_line, human_size, is_json, to_json, to_stdout};
 use crate::stored;
@@ -53,8 +54,7 @@ struct View<'a> {
 impl Inspect {
     pub fn run(self, bucket: Option<&str>) -> Result<ExitCode, Error> {
         let bytes = self.bytes(bucket)?;
-        let limit = Settings::default().max_component_bytes;
-        let found = report(&self.file, bytes, limit)
+        let found = report(&self.file, bytes, &handlers::settings())
             .map_err(|source| Error::Load { path: self.file.clone(), source })?;
         if is_json() {
             to_json(&self.view(&found))?;

@@ -5,15 +5,17 @@
 //! program, and the digest of a handler is that of the component made here.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
     WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
 use wit_component::ComponentEncoder;
 
-use super::World;
 use super::inspect::{Module, Shape, inspect};
 use super::load_error::LoadError;
+use super::settings::Settings;
+use super::{World, compile};
 
 /// A component that can run.
 pub(super) struct Prepared {
@@ -23,6 +25,16 @@ pub(super) struct Prepared {
     pub world: World,
     /// Whether it was a core module.
     pub adapted: bool,
+}
+
+/// Which of its two kinds a module of WASI 0.1 is given.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Adapter {
+    /// For programs.
+    Command,
+    /// For libraries.
+    Reactor,
 }
 
 /// What the bytes of an adapted module depend on besides the module.
@@ -36,7 +48,12 @@ pub(super) fn configuration() -> String {
 ///
 /// # Errors
 /// If they are no handler, ask for what is not served, or are too large.
-pub(super) fn prepare(name: &str, bytes: Bytes, limit: u64) -> Result<Prepared, LoadError> {
+pub(super) fn prepare(
+    name: &str,
+    bytes: Bytes,
+    settings: &Settings,
+) -> Result<Prepared, LoadError> {
+    let limit = settings.max_component_bytes;
     let check = |bytes: &[u8]| {
         if bytes.len() as u64 > limit {
             return Err(LoadError::TooLarge { name: name.to_owned(), limit });
@@ -48,7 +65,8 @@ pub(super) fn prepare(name: &str, bytes: Bytes, limit: u64) -> Result<Prepared, 
         Shape::Component(world) => return Ok(Prepared { bytes, world, adapted: false }),
         Shape::Module(module) => module,
     };
-    let component = encode(name, &bytes, &module)?;
+    let adapter = adapter_for(name, &module)?;
+    let component = compile::encode(settings, name, &bytes, adapter)?;
     check(&component)?;
     match inspect(name, &component)? {
         Shape::Component(world) => Ok(Prepared { bytes: component.into(), world, adapted: true }),
@@ -59,7 +77,8 @@ pub(super) fn prepare(name: &str, bytes: Bytes, limit: u64) -> Result<Prepared, 
     }
 }
 
-fn encode(name: &str, bytes: &[u8], module: &Module) -> Result<Vec<u8>, LoadError> {
+/// The adapter that a module needs, if it does.
+fn adapter_for(name: &str, module: &Module) -> Result<Option<Adapter>, LoadError> {
     let command = module.exports.iter().any(|export| export == "_start");
     let unknown = unknown_imports(module);
     if !unknown.is_empty() {
@@ -74,11 +93,6 @@ fn encode(name: &str, bytes: &[u8], module: &Module) -> Result<Vec<u8>, LoadErro
                 .to_owned(),
         });
     }
-    let adapter = if command {
-        WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER
-    } else {
-        WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER
-    };
     let needs_adapter = module.imports.iter().any(|(from, _)| from == PREVIEW1);
     if !needs_adapter && !module.typed {
         return Err(LoadError::NoWorld {
@@ -89,16 +103,22 @@ fn encode(name: &str, bytes: &[u8], module: &Module) -> Result<Vec<u8>, LoadErro
                 .to_owned(),
         });
     }
+    let adapter = if command { Adapter::Command } else { Adapter::Reactor };
+    Ok(needs_adapter.then_some(adapter))
+}
+
+/// Makes a component of a module. It may panic and fill the stack where the module's types are not
+/// what the module's own tools write.
+pub(super) fn encode(module: &[u8], adapter: Option<Adapter>) -> Result<Vec<u8>, String> {
     // The compiler validates what is made here.
-    let encoder = ComponentEncoder::default().validate(false).module(bytes);
-    let encoder = if needs_adapter {
-        encoder.and_then(|encoder| encoder.adapter(PREVIEW1, adapter))
-    } else {
-        encoder
-    };
-    encoder
-        .and_then(|mut encoder| encoder.encode())
-        .map_err(|error| LoadError::Invalid { name: name.to_owned(), reason: format!("{error:#}") })
+    let encoder = ComponentEncoder::default().validate(false).module(module);
+    let encoder = encoder.and_then(|encoder| match adapter {
+        Some(Adapter::Command) => encoder.adapter(PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER),
+        Some(Adapter::Reactor) => encoder.adapter(PREVIEW1, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER),
+        None => Ok(encoder),
+    });
+    let made = encoder.and_then(|mut encoder| encoder.encode());
+    made.map_err(|error| format!("{error:#}"))
 }
 
 /// Imports that neither WASI nor, in a module that embeds its types, an interface explains.
@@ -133,10 +153,8 @@ fn is_preview1(field: &str) -> bool {
 mod tests {
     use super::*;
 
-    const LIMIT: u64 = 1 << 20;
-
     fn prepare_text(text: &str) -> Result<Prepared, LoadError> {
-        prepare("x.wasm", wat::parse_str(text).unwrap().into(), LIMIT)
+        prepare("x.wasm", wat::parse_str(text).unwrap().into(), &Settings::default())
     }
 
     const PROGRAM: &str = r#"(module
@@ -150,7 +168,7 @@ mod tests {
         assert_eq!(first.world, World::Command);
         assert!(first.adapted);
         assert_eq!(first.bytes, prepare_text(PROGRAM).unwrap().bytes);
-        let again = prepare("x.wasm", first.bytes.clone(), LIMIT).unwrap();
+        let again = prepare("x.wasm", first.bytes.clone(), &Settings::default()).unwrap();
         assert!(!again.adapted);
         assert_eq!(again.bytes, first.bytes);
     }
@@ -177,7 +195,8 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_not_looked_at() {
-        let error = prepare("x.wasm", vec![0; 11].into(), 10).err();
+        let settings = Settings { max_component_bytes: 10, ..Settings::default() };
+        let error = prepare("x.wasm", vec![0; 11].into(), &settings).err();
         assert!(matches!(error, Some(LoadError::TooLarge { limit: 10, .. })), "{error:?}");
     }
 }

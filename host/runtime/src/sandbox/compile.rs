@@ -1,10 +1,12 @@
-//! Compiles components, in a child process that cannot take the host down with it.
+//! Makes components of core modules and compiles them, in a child process that cannot take the host
+//! down with it.
 //!
 //! A component decides how much its compilation takes, so the child limits its own memory and
-//! processor time, and the parent limits wall-clock time. The child is this very program, started
-//! with an argument of the command line's choice. It reads one line of JSON and the component from
-//! its standard input, writes compiled code to its standard output, and says what went wrong on its
-//! standard error. All three are files, so nobody waits for anybody.
+//! processor time, and the parent limits wall-clock time. What a module says of its types may send
+//! whoever reads it round in circles until the stack is full. The child is this very program,
+//! started with an argument of the command line's choice. It reads one line of JSON and the bytes
+//! from its standard input, writes what it made to its standard output, and says what went wrong on
+//! its standard error. All three are files, so nobody waits for anybody.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,6 +20,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
 
+use super::adapt::{self, Adapter};
 use super::engine;
 use super::load_error::LoadError;
 use super::settings::Settings;
@@ -33,15 +36,29 @@ const MAX_REASON_BYTES: u64 = 2_000;
 /// its heap that it reserves and does not use, for each thread.
 const SPARE_ADDRESS_BYTES: u64 = 512 << 20;
 
+/// What the standard library says as a thread panics, and as its stack is full.
+const PANICKED: &str = ") panicked at ";
+const OVERFLOWED: &str = " has overflowed its stack";
+
 /// The longest first line of the child's input.
 const MAX_ORDER_BYTES: u64 = 4096;
 
-/// What a child is told before the component.
+/// What a child is told before the bytes.
 #[derive(Serialize, Deserialize)]
 struct Order {
     memory_bytes: u64,
     time_s: u64,
-    tuning: Tuning,
+    task: Task,
+}
+
+/// What a child makes.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Task {
+    /// Compiled code of a component.
+    Compile(Tuning),
+    /// A component of a core module.
+    Encode(Option<Adapter>),
 }
 
 /// Compiled code of a component.
@@ -54,21 +71,49 @@ pub(super) fn compile(
     name: &str,
     component: &[u8],
 ) -> Result<Vec<u8>, LoadError> {
-    let failed = |reason: String| LoadError::Compile { name: name.to_owned(), reason };
-    let Some(program) = &settings.compiler else {
-        return engine.precompile_component(component).map_err(|e| failed(format!("{e:#}")));
+    let made = match &settings.compiler {
+        None => engine.precompile_component(component).map_err(|error| format!("{error:#}")),
+        Some(program) => make(program, settings, name, Task::Compile(settings.tuning), component),
     };
-    let (mut child, code, said) = start(program, settings, component)
-        .map_err(|error| failed(format!("the compiler cannot be started: {error}")))?;
-    let status = wait(&mut child, settings, name, component.len())
-        .map_err(|error| failed(format!("the compiler is lost: {error}")))?;
+    made.map_err(|reason| LoadError::Compile { name: name.to_owned(), reason })
+}
+
+/// The component that a core module says it is.
+///
+/// # Errors
+/// If the module, or what it says of its types, is not valid.
+pub(super) fn encode(
+    settings: &Settings,
+    name: &str,
+    module: &[u8],
+    adapter: Option<Adapter>,
+) -> Result<Vec<u8>, LoadError> {
+    let made = match &settings.compiler {
+        None => adapt::encode(module, adapter),
+        Some(program) => make(program, settings, name, Task::Encode(adapter), module),
+    };
+    made.map_err(|reason| LoadError::Invalid { name: name.to_owned(), reason })
+}
+
+/// What a child makes of `input`, or why it does not.
+fn make(
+    program: &[OsString],
+    settings: &Settings,
+    name: &str,
+    task: Task,
+    input: &[u8],
+) -> Result<Vec<u8>, String> {
+    let (mut child, made, said) = start(program, settings, task, input)
+        .map_err(|error| format!("the compiler cannot be started: {error}"))?;
+    let status = wait(&mut child, settings, name, input.len())
+        .map_err(|error| format!("the compiler is lost: {error}"))?;
     let Some(status) = status else {
-        return Err(failed(format!("it takes longer than {} ms", settings.compile_time_ms)));
+        return Err(format!("it takes longer than {} ms", settings.compile_time_ms));
     };
     if !status.success() {
-        return Err(failed(reason_of(status, said, settings)));
+        return Err(reason_of(status, said, settings));
     }
-    contents(code, u64::MAX).map_err(|error| failed(error.to_string()))
+    contents(made, u64::MAX).map_err(|error| error.to_string())
 }
 
 /// The entry point of the child. The caller writes an error to standard error and exits with a code
@@ -84,11 +129,15 @@ pub fn compile_child(input: impl Read, mut output: impl Write) -> Result<(), Str
     let order: Order = serde_json::from_str(&line)
         .map_err(|_| "this command is for pugmark itself, not for people".to_owned())?;
     limit(&order).map_err(|error| format!("the limits cannot be set: {error}"))?;
-    let mut component = Vec::new();
-    input.read_to_end(&mut component).map_err(|error| error.to_string())?;
-    let engine = engine::build(&order.tuning).map_err(|error| format!("{error:#}"))?;
-    let code = engine.precompile_component(&component).map_err(|error| format!("{error:#}"))?;
-    output.write_all(&code).and_then(|()| output.flush()).map_err(|error| error.to_string())
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let made = match order.task {
+        Task::Compile(tuning) => engine::build(&tuning)
+            .and_then(|engine| engine.precompile_component(&bytes))
+            .map_err(|error| format!("{error:#}"))?,
+        Task::Encode(adapter) => adapt::encode(&bytes, adapter)?,
+    };
+    output.write_all(&made).and_then(|()| output.flush()).map_err(|error| error.to_string())
 }
 
 /// Limits this process, for good.
@@ -118,17 +167,18 @@ fn lower(resource: Resource, value: u64) -> io::Result<()> {
 fn start(
     program: &[OsString],
     settings: &Settings,
-    component: &[u8],
+    task: Task,
+    bytes: &[u8],
 ) -> io::Result<(Child, File, File)> {
     let (program, arguments) =
         program.split_first().ok_or_else(|| io::Error::other("it has no name"))?;
     let time_s = settings.compile_time_ms.div_ceil(1000);
     let memory_bytes = settings.compile_memory_bytes;
-    let order = Order { memory_bytes, time_s, tuning: settings.tuning };
+    let order = Order { memory_bytes, time_s, task };
     let mut input = tempfile::tempfile()?;
     serde_json::to_writer(&input, &order)?;
     input.write_all(b"\n")?;
-    input.write_all(component)?;
+    input.write_all(bytes)?;
     input.rewind()?;
     let (code, said) = (tempfile::tempfile()?, tempfile::tempfile()?);
     // What compiles code that nobody has looked at yet has no use for the user's secrets.
@@ -174,6 +224,11 @@ fn wait(
 /// Why a child failed.
 fn reason_of(status: ExitStatus, said: File, settings: &Settings) -> String {
     let signal = status.signal();
+    let said = contents(said, MAX_REASON_BYTES).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    if said.contains(PANICKED) || said.contains(OVERFLOWED) {
+        return "it contradicts itself or nests too deep: what reads it has failed".to_owned();
+    }
     // An allocation that fails aborts the process.
     if signal == Some(Signal::ABORT.as_raw()) {
         return format!("it takes more than {} bytes of memory", settings.compile_memory_bytes);
@@ -184,8 +239,7 @@ fn reason_of(status: ExitStatus, said: File, settings: &Settings) -> String {
     if signal == Some(Signal::XFSZ.as_raw()) {
         return format!("its code is over {} bytes", settings.compile_memory_bytes);
     }
-    let said = contents(said, MAX_REASON_BYTES).unwrap_or_default();
-    match String::from_utf8_lossy(&said).trim() {
+    match said.trim() {
         "" => format!("the compiler ended with {status}"),
         said => said.to_owned(),
     }
@@ -231,9 +285,13 @@ mod tests {
     fn the_child_gets_its_order_and_the_component() {
         let got = String::from_utf8(run(&settings("/bin/cat")).unwrap()).unwrap();
         let (order, component) = got.split_once('\n').unwrap();
-        assert!(order.starts_with(r#"{"memory_bytes":2147483648,"time_s":1,"tuning":{"code":"#));
-        let order: Order = serde_json::from_str(order).unwrap();
-        assert_eq!((order.tuning, component), (Tuning::default(), "component"));
+        assert!(
+            order
+                .starts_with(r#"{"memory_bytes":2147483648,"time_s":1,"task":{"compile":{"code":"#)
+        );
+        let Order { task, .. } = serde_json::from_str(order).unwrap();
+        let Task::Compile(tuning) = task else { panic!("{order}") };
+        assert_eq!((tuning, component), (Tuning::default(), "component"));
     }
 
     #[test]
@@ -248,6 +306,10 @@ mod tests {
         assert_eq!(reason("echo 'bad section' >&2; exit 1"), "bad section");
         assert!(reason("exit 7").contains("exit status: 7"));
         assert_eq!(reason("kill -ABRT $$"), "it takes more than 2147483648 bytes of memory");
+        for said in ["panicked at x.rs:1:2:", "has overflowed its stack"] {
+            let script = format!("echo \"thread 'main' (7) {said}\" >&2; kill -ABRT $$");
+            assert!(reason(&script).starts_with("it contradicts itself"), "{said}");
+        }
         assert!(reason("kill -KILL $$").contains("processor time or memory"));
         let Err(LoadError::Compile { reason, .. }) = run(&Settings {
             compiler: Some(vec!["/nonexistent/compiler".into()]),

@@ -95,7 +95,7 @@ impl Core {
         name: &str,
         bytes: Bytes,
     ) -> Result<Component, LoadError> {
-        let prepared = prepare(name, bytes, self.settings.max_component_bytes)?;
+        let prepared = prepare(name, bytes, &self.settings)?;
         let source = Source::Memory(prepared.bytes.clone());
         self.load_prepared(name, Digest::of(&prepared.bytes), &prepared, source)
     }
@@ -109,7 +109,7 @@ impl Core {
         if let Some((compiled, world)) = self.cached(&digest) {
             return Ok(self.finish(&name, digest, Source::Elsewhere, &compiled, world)?);
         }
-        let prepared = prepare(&name, fetch()?, self.settings.max_component_bytes)?;
+        let prepared = prepare(&name, fetch()?, &self.settings)?;
         let found = Digest::of(&prepared.bytes);
         if found != digest {
             let reason = format!("its digest is {found}");
@@ -130,7 +130,7 @@ impl Core {
         let file = File::open(path).map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-        prepare(name, bytes.into(), limit)
+        prepare(name, bytes.into(), &self.settings)
     }
 
     fn load_prepared(

@@ -9,6 +9,7 @@ use super::World;
 use super::adapt::{Prepared, prepare};
 use super::inspect::{Access, access_to, names_in};
 use super::load_error::LoadError;
+use super::settings::Settings;
 
 /// What a file is.
 #[derive(Clone, Debug)]
@@ -50,12 +51,12 @@ pub struct Producer {
     pub version: String,
 }
 
-/// Finds out what `bytes` are. `limit` is how large a component may be, in bytes.
+/// Finds out what `bytes` are.
 ///
 /// # Errors
 /// If they are not WebAssembly, not valid, or too large.
-pub fn report(name: &str, bytes: Bytes, limit: u64) -> Result<Report, LoadError> {
-    let (is_module, prepared) = match prepare(name, bytes.clone(), limit) {
+pub fn report(name: &str, bytes: Bytes, settings: &Settings) -> Result<Report, LoadError> {
+    let (is_module, prepared) = match prepare(name, bytes.clone(), settings) {
         Ok(prepared) => (prepared.adapted, Ok(prepared)),
         Err(
             problem @ (LoadError::NoWorld { .. }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     fn report_of(text: &str) -> Report {
-        report("x.wasm", wat::parse_str(text).unwrap().into(), 1 << 20).unwrap()
+        report("x.wasm", wat::parse_str(text).unwrap().into(), &Settings::default()).unwrap()
     }
 
     #[test]

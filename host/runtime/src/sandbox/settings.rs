@@ -12,8 +12,9 @@ pub struct Settings {
     /// Where compiled code is kept; made if it is not there. Compiled code is kept nowhere where
     /// this is `None`, or names what others could write to. Default: `None`.
     pub cache_dir: Option<PathBuf>,
-    /// Program and arguments of the child that compiles; it calls [`super::compile_child`]. In
-    /// this process and without limits where this is `None`, for tests. Default: `None`.
+    /// Program and arguments of the child that compiles, and that makes components of core
+    /// modules; it calls [`super::compile_child`]. In this process and without limits where this
+    /// is `None`, for modules that are trusted: another may end the process. Default: `None`.
     pub compiler: Option<Vec<OsString>>,
     /// Takes what a person may want to know while it goes on. Default: nobody is told.
     pub notice: Arc<dyn Fn(&str) + Send + Sync>,

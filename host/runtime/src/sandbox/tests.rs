@@ -225,7 +225,8 @@ impl Home {
 fn a_warm_cache_compiles_nothing_and_a_damaged_one_compiles_again() {
     let home = Home::new();
     let path = home.path("hello.wasm");
-    fs::write(&path, program(HELLO)).unwrap();
+    let component = sandbox().load_bytes("hello", program(HELLO)).unwrap();
+    fs::write(&path, component.bytes().unwrap()).unwrap();
     assert!(home.warm_sandbox().load_file(&path).is_err());
 
     let cold = home.sandbox().load_file(&path).unwrap();
