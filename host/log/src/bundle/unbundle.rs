@@ -18,13 +18,14 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{
-    ObjectStore as _, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions,
+    ObjectStore as _, ObjectStoreExt as _, PutMode, PutMultipartOptions, PutOptions, PutPayload,
 };
 
 use crate::bucket::Bucket;
 use crate::bundle::Limits;
 use crate::bundle::contents::{Contents, Held, ManifestRecord};
 use crate::bundle::error::Error;
+use crate::bundle::input::PIECE;
 use crate::bundle::presence::Presence;
 use crate::bundle::read::{Member, MemberKind, Reader};
 use crate::digest::Digest;
@@ -140,7 +141,7 @@ async fn store_large(reader: &mut Reader, key: &Path, bulk: &Bucket) -> Result<(
     let mut parts = FuturesUnordered::new();
     let stored = async {
         while let Some(piece) = reader.piece()? {
-            parts.push(upload.put_part(piece.into()));
+            parts.push(upload.put_part(in_pieces(&piece)));
             // A write begins with the first look at it.
             if let Some(Some(ended)) = parts.next().now_or_never() {
                 ended.map_err(failed)?;
@@ -163,7 +164,7 @@ async fn store_large(reader: &mut Reader, key: &Path, bulk: &Bucket) -> Result<(
 /// Writes an object, in place of what may be there: the same, or less after a power cut.
 async fn put_object(bucket: Bucket, key: Path, bytes: Bytes) -> Result<(), Error> {
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-    match bucket.store.put_opts(&key, bytes.clone().into(), options).await {
+    match bucket.store.put_opts(&key, in_pieces(&bytes), options).await {
         Ok(_) => return Ok(()),
         Err(object_store::Error::AlreadyExists { .. }) => {}
         Err(_) => return Ok(bucket.put_idempotent(&key, bytes).await?),
@@ -175,6 +176,13 @@ async fn put_object(bucket: Bucket, key: Path, bytes: Bytes) -> Result<(), Error
         Ok(found) => Ok(bucket.keep_young(&key, &bytes, &found).await?),
         Err(_) => Ok(()),
     }
+}
+
+/// Bytes to be written a piece at a time: one large write to a file is several times slower where it
+/// has the system find large stretches of memory for its cache.
+fn in_pieces(bytes: &Bytes) -> PutPayload {
+    let starts = (0..bytes.len()).step_by(PIECE);
+    starts.map(|start| bytes.slice(start..bytes.len().min(start + PIECE))).collect()
 }
 
 /// Writes bytes in place of what is there.
