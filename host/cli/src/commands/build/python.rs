@@ -4,6 +4,7 @@
 //! componentize-py makes it. What it runs meanwhile is `guest-sdk/python/pugmark_component`, which
 //! this program holds and lays out in a folder; it says in a report how that went.
 
+use std::io::{self, Read as _, Seek as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -75,25 +76,41 @@ pub fn build(source: &Source, options: &Options) -> Result<Built, Error> {
 fn componentize(source: &Source, toolchain: &Toolchain, stage: &Stage) -> Result<(), Error> {
     let mut command = Command::new(&toolchain.componentize);
     stage.apply(&mut command);
-    let ended = command.stdin(Stdio::null()).output().map_err(|error| {
+    let mut run = || {
+        let mut said = tempfile::tempfile()?;
+        let stderr = said.try_clone()?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+        let status = tool::wait(&mut command.spawn()?, tool::LOADING)?;
+        said.rewind()?;
+        let mut text = Vec::new();
+        said.read_to_end(&mut text)?;
+        Ok((status, text))
+    };
+    let (status, said) = run().map_err(|error: io::Error| {
         let program = toolchain.componentize.display();
         tool::failed(source, format!("`{program}` cannot be run: {error}"), None)
     })?;
+    let Some(status) = status else {
+        let seconds = tool::LOADING.as_secs();
+        let reason =
+            format!("what its modules do as they are loaded is not done after {seconds} s");
+        return Err(tool::failed(source, reason, None));
+    };
     let report = std::fs::read(stage.report()).ok();
     let report: Option<Report> = report.and_then(|text| serde_json::from_slice(&text).ok());
     match report {
         Some(Report { error: Some(Reason { reason, hint }), .. }) => {
             Err(tool::failed(source, reason, Some(hint).filter(|hint| !hint.is_empty())))
         }
-        Some(report) if ended.status.success() => {
+        Some(report) if status.success() => {
             report.notes.iter().for_each(|text| note(text));
             Ok(())
         }
         _ => {
-            let said = String::from_utf8_lossy(&ended.stderr);
+            let said = String::from_utf8_lossy(&said);
             let lines: Vec<&str> = said.lines().collect();
             let end = lines[lines.len().saturating_sub(LINES)..].join("\n");
-            let reason = format!("componentize-py failed ({}): {}", ended.status, end.trim());
+            let reason = format!("componentize-py failed ({status}): {}", end.trim());
             Err(tool::failed(source, reason, None))
         }
     }

@@ -9,8 +9,9 @@ use std::process::{Command, ExitCode, Stdio};
 use clap::Args;
 
 use super::frozen;
-use crate::commands::build::file;
+use crate::commands::build::{file, tool};
 use crate::error::{Error, exit};
+use crate::output::note;
 
 /// What the engine knows the folder of the build as.
 const NAME: &str = "/pugmark";
@@ -84,7 +85,14 @@ impl InitializeJavascript {
         if let Some(mut stdin) = wizer.stdin.take() {
             stdin.write_all(words.replace(&*work, NAME).as_bytes()).map_err(failed)?;
         }
-        Ok(wizer.wait().map_err(failed)?.success())
+        let Some(status) = tool::wait(&mut wizer, tool::LOADING).map_err(failed)? else {
+            note(&format!(
+                "what the modules do as they are loaded is not done after {} s",
+                tool::LOADING.as_secs()
+            ));
+            return Ok(false);
+        };
+        Ok(status.success())
     }
 }
 
