@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pugmark_log::{Attributes, Draft};
 
-use crate::support::{Row, Setup, bucket, event, median, runtime, timed};
+use crate::support::{Row, Setup, bucket, event, median, runtime, settle, timed};
 
 /// Versions of one event each, the many small files of a session in use.
 const EVENTS: u64 = 10_000;
@@ -70,7 +70,11 @@ fn body(number: u64) -> Draft {
 
 /// The middle times of two things done in turn.
 fn in_turn(ours: impl Fn() -> Duration, theirs: impl Fn() -> Duration) -> (Duration, Duration) {
-    let times: Vec<_> = (0..=RUNS).map(|_| (ours(), theirs())).skip(1).collect();
+    let quiet = |run: &dyn Fn() -> Duration| {
+        settle();
+        run()
+    };
+    let times: Vec<_> = (0..=RUNS).map(|_| (quiet(&ours), quiet(&theirs))).skip(1).collect();
     let (ours, theirs) = times.into_iter().unzip();
     (median(ours), median(theirs))
 }
@@ -89,12 +93,10 @@ impl Place<'_> {
         took(&mut command)
     }
 
-    /// An empty folder, in place of the one before.
+    /// A new folder. The one before stays until the end: ext4 is slow to give out what was in use
+    /// a moment ago.
     fn target(&self) -> PathBuf {
-        let target = self.home.join("target");
-        let _ = fs::remove_dir_all(&target);
-        fs::create_dir(&target).expect("made");
-        target
+        tempfile::tempdir_in(self.home).expect("a folder can be made").keep()
     }
 }
 

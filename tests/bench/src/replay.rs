@@ -16,7 +16,7 @@ use serde_json::json;
 use wasmtime::Store;
 
 use crate::instantiate::{Nothing, as_folded, bare};
-use crate::support::{Row, Setup, bucket, median, timed};
+use crate::support::{Row, Setup, bucket, median, settle, timed};
 
 const STEPS: u64 = 10_000;
 const RUNS: usize = 5;
@@ -47,6 +47,7 @@ fn compare(setup: &Setup, handler: &str, aim: &'static str) -> Row {
     for _ in 0..RUNS {
         let options = Options { jobs, local: true, ..Options::default() };
         let progress = Arc::new(Progress::default());
+        settle();
         let (took, report) = timed(|| {
             runtime.block_on(replay(&bucket, &tip, &sandbox, options, &progress)).expect("replayed")
         });

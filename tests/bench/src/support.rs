@@ -76,6 +76,12 @@ pub fn timed<T>(action: impl FnOnce() -> T) -> (Duration, T) {
     (start.elapsed(), result)
 }
 
+/// Waits until what was written is on the disk: its writing is not what is measured next.
+pub fn settle() {
+    let status = std::process::Command::new("sync").status().expect("sync can be run");
+    assert!(status.success(), "sync: {status}");
+}
+
 struct System;
 
 impl Environment for System {
