@@ -87,8 +87,8 @@ setup_javascript() {
     say "installing componentize-js and esbuild"
     rm -rf "$folder"
     cp -r "$tools" "$folder"
-    "$npm" ci --prefix "$folder" --cache "$folder/cache" --ignore-scripts --no-audit --no-fund --silent
-    "$npm" install --prefix "$folder/types" --cache "$folder/cache" --ignore-scripts --no-audit --no-fund --silent \
+    "$npm" ci --prefix "$folder" --cache "$folder/cache" --ignore-scripts --no-audit --no-fund --loglevel=error
+    "$npm" install --prefix "$folder/types" --cache "$folder/cache" --ignore-scripts --no-audit --no-fund --loglevel=error \
         typescript@5.9.3
     cp "$tools/package-lock.json" "$folder/done"
 }
