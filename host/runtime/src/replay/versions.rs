@@ -48,6 +48,8 @@ fn by_threads(
     range: &RangeInclusive<u64>,
     threads: usize,
 ) -> BoxStream<'static, Result<Recorded, Error>> {
+    let batches = range.clone().step_by(BATCH).count();
+    let threads = threads.min(batches);
     let every = threads.saturating_mul(BATCH);
     let readers = (0..threads).map(|index| {
         let starts = range.clone().skip(index * BATCH).step_by(every);
@@ -57,7 +59,7 @@ fn by_threads(
         Ok(readers) => readers,
         Err(error) => return futures::stream::once(async { Err(error) }).boxed(),
     };
-    let turns = (0..threads).cycle().take(range.clone().step_by(BATCH).count());
+    let turns = (0..threads).cycle().take(batches);
     futures::stream::unfold((readers, turns), |(mut readers, mut turns)| async move {
         let batch = readers[turns.next()?].recv().await.unwrap_or_else(|| {
             Err(Error::Internal { reason: "a reading thread panicked".to_owned() })
